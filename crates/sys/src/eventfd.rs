@@ -1,0 +1,66 @@
+//! A counter that other threads and signal handlers add to and a loop waits on:
+//! <https://man7.org/linux/man-pages/man2/eventfd.2.html>.
+
+use crate::{Errno, RawFd, check};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A non-blocking, close-on-exec event counter.
+#[derive(Debug)]
+pub struct EventFd(OwnedFd);
+
+fn create() -> Result<OwnedFd, Errno> {
+    // SAFETY: eventfd takes no pointers.
+    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+    // SAFETY: the kernel just made this descriptor for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+impl EventFd {
+    /// Makes a counter that stands at zero.
+    pub fn new() -> Result<EventFd, Errno> {
+        create().map(EventFd)
+    }
+
+    /// The descriptor, to wait on.
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Adds one, which wakes whoever waits. Async-signal-safe: it makes one system call,
+    /// takes no lock and leaves `errno` as it found it.
+    pub fn signal(&self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: errno's location is valid for the calling thread.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: as above; the value is put back below.
+        let saved = unsafe { *errno };
+        loop {
+            // SAFETY: `one` is 8 readable bytes; the descriptor is ours. A full counter
+            // (EAGAIN) is readable already, which is all that a signal asks for.
+            let written = unsafe { libc::write(self.fd(), one.as_ptr().cast(), one.len()) };
+            // SAFETY: as above.
+            if written != -1 || unsafe { *errno } != libc::EINTR {
+                break;
+            }
+        }
+        // SAFETY: as above.
+        unsafe { *errno = saved };
+    }
+
+    /// Sets the counter back to zero.
+    pub fn drain(&self) {
+        let mut count = [0u8; 8];
+        // SAFETY: `count` is 8 writable bytes; the descriptor is ours. An error means
+        // that the counter stood at zero already.
+        unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
+
+    /// Puts a fresh counter behind the same descriptor number, so that a child process
+    /// no longer shares its parent's.
+    pub fn renew(&self) -> Result<(), Errno> {
+        let fresh = create()?;
+        // SAFETY: both descriptors are open and ours.
+        check(unsafe { libc::dup3(fresh.as_raw_fd(), self.fd(), libc::O_CLOEXEC) })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! <https://man7.org/linux/man-pages/man2/poll.2.html>
+
+use crate::signal::SignalSet;
+use crate::{Errno, Timeout, check, timespec};
+pub use libc::pollfd;
+
+/// Readable.
+pub const POLLIN: u32 = libc::POLLIN as u32;
+/// Urgent data, or an exceptional condition of a device.
+pub const POLLPRI: u32 = libc::POLLPRI as u32;
+/// Writable.
+pub const POLLOUT: u32 = libc::POLLOUT as u32;
+/// An error waits to be fetched. Always reported.
+pub const POLLERR: u32 = libc::POLLERR as u32;
+/// The other end has gone. Always reported.
+pub const POLLHUP: u32 = libc::POLLHUP as u32;
+/// Not an open descriptor. Always reported.
+pub const POLLNVAL: u32 = libc::POLLNVAL as u32;
+/// The other end has stopped sending.
+pub const POLLRDHUP: u32 = libc::POLLRDHUP as u32;
+
+/// Waits until one of the descriptors is ready or the time has passed, with `blocked`
+/// signals held back. Returns how many have something to report.
+pub fn poll(
+    fds: &mut [pollfd],
+    timeout: Timeout,
+    blocked: Option<&SignalSet>,
+) -> Result<usize, Errno> {
+    let time = timeout.map(timespec);
+    let time = time
+        .as_ref()
+        .map_or(std::ptr::null(), |time| time as *const _);
+    // SAFETY: `fds` is a valid array of that length, `time` is null or lives through the
+    // call, and so does the signal set.
+    let ready = unsafe {
+        libc::ppoll(
+            fds.as_mut_ptr(),
+            fds.len() as libc::nfds_t,
+            time,
+            SignalSet::as_ptr(blocked),
+        )
+    };
+    check(ready).map(|ready| ready as usize)
+}
