@@ -1,0 +1,211 @@
+//! The loop itself: what it owns, and what one can ask of it between callbacks.
+
+use crate::handle::Handles;
+use crate::io::Watchers;
+use crate::loop_watcher::PhaseList;
+use crate::metrics::{IdleTime, Metrics};
+use crate::poller::{Mechanism, Poller, Sim};
+use crate::slab::NIL;
+use crate::timer_queue::{Entry, TimerQueue};
+use crate::wakeup::Receiver;
+use blacklight_sys::signal::SignalSet;
+use blacklight_sys::{Errno, RawFd, Timeout};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// An event loop that calls nobody back.
+///
+/// Front ends make handles with the `*_init` methods, giving a [`Token`] and getting a
+/// [`Key`], and run the loop by asking for the [next](Engine::next) thing to call:
+///
+/// ```
+/// use blacklight_engine::{Engine, Event, Mode, Run, Token};
+///
+/// let mut engine = Engine::new(None)?;
+/// let timer = engine.timer_init(Token(7))?;
+/// engine.timer_start(timer, 1, 0)?;
+///
+/// let mut run = Run::new(Mode::Default);
+/// let mut calls = Vec::new();
+/// while let Some(event) = engine.next(&mut run) {
+///     calls.push(event); // the engine is free to be used here
+///     if event == Event::Timer(Token(7)) {
+///         engine.close(timer)?;
+///     }
+/// }
+/// assert_eq!(calls, [Event::Timer(Token(7)), Event::Closed(Token(7))]);
+/// # Ok::<(), blacklight_engine::Errno>(())
+/// ```
+///
+/// [`Token`]: crate::Token
+/// [`Key`]: crate::Key
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) handles: Handles,
+    pub(crate) timers: TimerQueue,
+    /// Timers that the timers phase in progress has still to run, first due first.
+    pub(crate) ready: VecDeque<Entry>,
+    /// How many of them belong to that phase.
+    pub(crate) ready_left: usize,
+    pub(crate) idle: PhaseList,
+    pub(crate) prepare: PhaseList,
+    pub(crate) check: PhaseList,
+    /// What is left of the closing phase in progress.
+    pub(crate) closing_now: u32,
+    pub(crate) watchers: Watchers,
+    pub(crate) receiver: Receiver,
+    pub(crate) poller: Poller,
+    /// The cached time.
+    pub(crate) now_ns: u64,
+    pub(crate) stop_requested: bool,
+    pub(crate) active_requests: u32,
+    pub(crate) blocked_signals: Option<SignalSet>,
+    pub(crate) metrics: Metrics,
+    pub(crate) measures_idle_time: bool,
+    pub(crate) idle_time: Arc<IdleTime>,
+}
+
+impl Engine {
+    /// Makes a loop on the given mechanism, or on the best there is.
+    pub fn new(mechanism: Option<Mechanism>) -> Result<Engine, Errno> {
+        let receiver = Receiver::new()?;
+        let poller = Poller::new(mechanism, &receiver.mailbox)?;
+        let mut handles = Handles::new()?;
+        Ok(Engine {
+            timers: TimerQueue::default(),
+            ready: VecDeque::new(),
+            ready_left: 0,
+            idle: PhaseList::new(&mut handles)?,
+            prepare: PhaseList::new(&mut handles)?,
+            check: PhaseList::new(&mut handles)?,
+            handles,
+            closing_now: NIL,
+            watchers: Watchers::new(),
+            receiver,
+            now_ns: poller.now_ns(),
+            poller,
+            stop_requested: false,
+            active_requests: 0,
+            blocked_signals: None,
+            metrics: Metrics::default(),
+            measures_idle_time: false,
+            idle_time: Arc::default(),
+        })
+    }
+
+    /// The mechanism in use.
+    pub fn mechanism(&self) -> Mechanism {
+        self.poller.mechanism()
+    }
+
+    /// The simulated poller, to be told what happens, if that is what the loop runs on.
+    pub fn sim(&mut self) -> Option<&mut Sim> {
+        self.poller.sim()
+    }
+
+    /// Whether something keeps the loop alive: an active and referenced handle, a request,
+    /// or a handle whose closing is to be finished.
+    pub fn is_alive(&self) -> bool {
+        self.has_active() || self.has_closing()
+    }
+
+    pub(crate) fn has_active(&self) -> bool {
+        self.handles.active != 0 || self.active_requests != 0
+    }
+
+    /// Whether handles wait for the closing phase.
+    pub fn has_closing(&self) -> bool {
+        self.handles.closing != NIL
+    }
+
+    /// Whether no handle and no request is left, so that the loop can be dropped without
+    /// losing anything.
+    pub fn is_unused(&self) -> bool {
+        self.handles.is_empty() && self.active_requests == 0
+    }
+
+    /// How many handles are active and referenced.
+    #[inline]
+    pub fn active_handles(&self) -> u32 {
+        self.handles.active
+    }
+
+    /// Sets that number, for a front end whose users change it behind the engine's back.
+    #[inline]
+    pub fn set_active_handles(&mut self, count: u32) {
+        self.handles.active = count;
+    }
+
+    /// How many requests are in progress.
+    #[inline]
+    pub fn active_requests(&self) -> u32 {
+        self.active_requests
+    }
+
+    /// Ends the run in progress, or the next one, before its next turn.
+    pub fn stop(&mut self) {
+        self.stop_requested = true;
+    }
+
+    /// The cached time in milliseconds.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.now_ns / 1_000_000
+    }
+
+    /// The cached time in nanoseconds.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Caches the time anew.
+    #[inline]
+    pub fn update_time(&mut self) {
+        self.now_ns = self.poller.now_ns();
+    }
+
+    /// A descriptor that becomes readable when a run would find something to do, for
+    /// loops that embed this one; `None` where the mechanism has none.
+    pub fn backend_fd(&self) -> Option<RawFd> {
+        self.poller.backend_fd()
+    }
+
+    /// How long a poll would sleep now, in nanoseconds.
+    pub fn backend_timeout(&mut self) -> Timeout {
+        self.poll_timeout()
+    }
+
+    /// Holds back the profiling signal while the loop waits for events.
+    pub fn block_sigprof(&mut self) {
+        self.blocked_signals = Some(SignalSet::sigprof());
+    }
+
+    /// Starts measuring the time that the loop spends waiting.
+    pub fn measure_idle_time(&mut self) {
+        self.measures_idle_time = true;
+    }
+
+    /// The time spent waiting, to be read from any thread.
+    pub fn idle_time(&self) -> &Arc<IdleTime> {
+        &self.idle_time
+    }
+
+    /// The counters so far.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics
+    }
+
+    /// Makes the loop usable in a child process after `fork`: nothing in the kernel is
+    /// shared with the parent any more, and what was started stays started. Sends that the
+    /// parent's loop had not delivered yet are the parent's.
+    pub fn fork(&mut self) -> Result<(), Errno> {
+        self.receiver.fork()?;
+        self.renew_poller()
+    }
+
+    pub(crate) fn renew_poller(&mut self) -> Result<(), Errno> {
+        self.poller.renew(&self.receiver.mailbox)?;
+        self.io_reset()
+    }
+}

@@ -1,0 +1,410 @@
+//! The table of handles: what all kinds have in common.
+//!
+//! Every handle is one entry of one slab, whatever its kind; the front end holds its
+//! [`Key`]. What only one kind needs is in [`Kind`], and bulky state hangs off it by
+//! index. Handles stand in up to two lists:
+//!
+//! - the *walk list*, in the order of their creation, until they are closed for good;
+//! - a *phase list*, if they are started idle, prepare or check handles.
+//!
+//! Lists are circular and run through sentinel entries of the same slab, so that taking a
+//! handle out needs no knowledge of which list it is in: that is how a phase can put its
+//! list aside, and callbacks can still stop and close what is in it.
+//!
+//! A handle is *alive* to the loop while it is active and referenced; `active_handles`
+//! counts those. Closing handles keep the loop alive through the closing chain instead.
+
+use crate::engine::Engine;
+use crate::event::Token;
+use crate::slab::{Key, NIL, Slab};
+use blacklight_sys::Errno;
+
+/// A handle's place in a circular list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    prev: u32,
+    next: u32,
+}
+
+/// Not in any list.
+pub(crate) const UNLINKED: Link = Link {
+    prev: NIL,
+    next: NIL,
+};
+
+/// What only one kind of handle has.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Timer(crate::timer::Timer),
+    Idle(Link),
+    Prepare(Link),
+    Check(Link),
+    Async(crate::wakeup::Ticket),
+    /// A poll handle and its I/O watcher.
+    Poll(u32),
+    /// Not a handle but the anchor of a list.
+    Sentinel(Link),
+}
+
+/// The kinds of handles, as a front end sees them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the names say it all")]
+pub enum HandleKind {
+    Timer,
+    Idle,
+    Prepare,
+    Check,
+    Async,
+    Poll,
+}
+
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) token: Token,
+    walk: Link,
+    next_closing: u32,
+    active: bool,
+    referenced: bool,
+    closing: bool,
+    pub(crate) kind: Kind,
+}
+
+// One cache line with the slab's own two words: what a start, a stop or a dispatch needs
+// of a handle costs one miss.
+const _: () = assert!(size_of::<Handle>() <= 56);
+
+#[derive(Clone, Copy)]
+enum Lane {
+    Walk,
+    Phase,
+}
+
+/// The table of handles and the lists through it.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    slab: Slab<Handle>,
+    /// Anchor of the walk list.
+    all: u32,
+    /// First of the handles whose closing is to be finished, last closed first.
+    pub(crate) closing: u32,
+    /// Active and referenced handles.
+    pub(crate) active: u32,
+}
+
+impl std::ops::Index<u32> for Handles {
+    type Output = Handle;
+
+    #[inline]
+    fn index(&self, index: u32) -> &Handle {
+        &self.slab[index]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Handles {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut Handle {
+        &mut self.slab[index]
+    }
+}
+
+impl Handles {
+    pub(crate) fn new() -> Result<Handles, Errno> {
+        let mut handles = Handles {
+            slab: Slab::new(),
+            all: NIL,
+            closing: NIL,
+            active: 0,
+        };
+        handles.all = handles.anchor()?;
+        Ok(handles)
+    }
+
+    fn entry(kind: Kind, token: Token) -> Handle {
+        Handle {
+            token,
+            walk: UNLINKED,
+            next_closing: NIL,
+            active: false,
+            referenced: true,
+            closing: false,
+            kind,
+        }
+    }
+
+    /// A new empty list.
+    pub(crate) fn anchor(&mut self) -> Result<u32, Errno> {
+        let anchor = Self::entry(Kind::Sentinel(UNLINKED), Token(0));
+        let anchor = self.slab.insert(anchor)?.index;
+        let alone = Link {
+            prev: anchor,
+            next: anchor,
+        };
+        *self.lane(Lane::Walk, anchor) = alone;
+        *self.lane(Lane::Phase, anchor) = alone;
+        Ok(anchor)
+    }
+
+    /// A new handle, inactive and referenced, at the end of the walk list.
+    pub(crate) fn insert(&mut self, kind: Kind, token: Token) -> Result<Key, Errno> {
+        let key = self.slab.insert(Self::entry(kind, token))?;
+        self.link(Lane::Walk, self[self.all].walk.prev, key.index);
+        Ok(key)
+    }
+
+    #[inline]
+    pub(crate) fn resolve(&self, key: Key) -> Option<u32> {
+        self.slab.resolve(key)
+    }
+
+    /// The handle behind the key if it is there and has not been closed.
+    #[inline]
+    pub(crate) fn open(&self, key: Key) -> Result<u32, Errno> {
+        match self.slab.resolve(key) {
+            Some(index) if !self.slab[index].closing => Ok(index),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Whether no handle is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self[self.all].walk.next == self.all
+    }
+
+    fn lane(&mut self, lane: Lane, index: u32) -> &mut Link {
+        let handle = &mut self.slab[index];
+        match (lane, &mut handle.kind) {
+            (Lane::Walk, _) => &mut handle.walk,
+            (
+                Lane::Phase,
+                Kind::Idle(link) | Kind::Prepare(link) | Kind::Check(link) | Kind::Sentinel(link),
+            ) => link,
+            (Lane::Phase, kind) => unreachable!("{kind:?} is in no phase's list"),
+        }
+    }
+
+    fn phase(&self, index: u32) -> Link {
+        match self[index].kind {
+            Kind::Idle(link) | Kind::Prepare(link) | Kind::Check(link) | Kind::Sentinel(link) => {
+                link
+            }
+            ref kind => unreachable!("{kind:?} is in no phase's list"),
+        }
+    }
+
+    /// Puts an entry behind another.
+    fn link(&mut self, lane: Lane, prev: u32, index: u32) {
+        let next = self.lane(lane, prev).next;
+        *self.lane(lane, index) = Link { prev, next };
+        self.lane(lane, prev).next = index;
+        self.lane(lane, next).prev = index;
+    }
+
+    fn unlink(&mut self, lane: Lane, index: u32) {
+        let Link { prev, next } = std::mem::replace(self.lane(lane, index), UNLINKED);
+        self.lane(lane, prev).next = next;
+        self.lane(lane, next).prev = prev;
+    }
+
+    /// Moves all of a list behind another, empty anchor.
+    fn splice(&mut self, lane: Lane, from: u32, to: u32) {
+        let Link { prev, next } = *self.lane(lane, from);
+        if next == from {
+            return;
+        }
+        *self.lane(lane, to) = Link { prev, next };
+        self.lane(lane, next).prev = to;
+        self.lane(lane, prev).next = to;
+        *self.lane(lane, from) = Link {
+            prev: from,
+            next: from,
+        };
+    }
+
+    pub(crate) fn is_list_empty(&self, anchor: u32) -> bool {
+        self.phase(anchor).next == anchor
+    }
+
+    /// Puts a handle first into its phase's list: the last started runs first.
+    pub(crate) fn phase_insert(&mut self, anchor: u32, index: u32) {
+        self.link(Lane::Phase, anchor, index);
+    }
+
+    pub(crate) fn phase_remove(&mut self, index: u32) {
+        self.unlink(Lane::Phase, index);
+    }
+
+    /// Puts a phase's whole list aside, so that what starts from now on waits for the
+    /// next turn.
+    pub(crate) fn phase_begin(&mut self, list: u32, aside: u32) {
+        // A run that was given up half-way leaves some behind; they go first.
+        if self.is_list_empty(aside) {
+            self.splice(Lane::Phase, list, aside);
+        }
+    }
+
+    /// The next handle of the list put aside, which goes back to the end of its own.
+    #[inline]
+    pub(crate) fn phase_next(&mut self, list: u32, aside: u32) -> Option<Token> {
+        let index = self.phase(aside).next;
+        if index == aside {
+            return None;
+        }
+        self.unlink(Lane::Phase, index);
+        self.link(Lane::Phase, self.phase(list).prev, index);
+        Some(self[index].token)
+    }
+
+    /// Makes a handle active or inactive; `active` follows.
+    #[inline]
+    pub(crate) fn set_active(&mut self, index: u32, active: bool) {
+        let handle = &mut self.slab[index];
+        if handle.active != active {
+            handle.active = active;
+            if handle.referenced {
+                self.count(active);
+            }
+        }
+    }
+
+    fn set_referenced(&mut self, index: u32, referenced: bool) {
+        let handle = &mut self.slab[index];
+        if handle.referenced != referenced && !handle.closing {
+            handle.referenced = referenced;
+            if handle.active {
+                self.count(referenced);
+            }
+        }
+    }
+
+    fn count(&mut self, up: bool) {
+        // A C program may have changed the count behind our back, so it must not trap.
+        self.active = match up {
+            true => self.active.wrapping_add(1),
+            false => self.active.wrapping_sub(1),
+        };
+    }
+
+    pub(crate) fn is_active(&self, index: u32) -> bool {
+        self[index].active
+    }
+
+    /// Queues a stopped handle for the closing phase.
+    pub(crate) fn begin_close(&mut self, index: u32) {
+        let first = self.closing;
+        let handle = &mut self.slab[index];
+        assert!(!handle.closing, "a handle is closed twice");
+        debug_assert!(!handle.active, "a handle is closed while active");
+        handle.closing = true;
+        handle.next_closing = first;
+        self.closing = index;
+    }
+
+    /// Forgets the first handle of a closing chain. Returns its token and the rest.
+    pub(crate) fn finish_close(&mut self, index: u32) -> (Token, u32) {
+        self.unlink(Lane::Walk, index);
+        let Handle {
+            token,
+            next_closing,
+            ..
+        } = self[index];
+        self.slab.remove(index);
+        (token, next_closing)
+    }
+}
+
+/// A walk over all handles in progress; see [`Engine::walk`].
+#[derive(Debug)]
+pub struct Walk {
+    aside: u32,
+}
+
+impl Engine {
+    /// References the handle: while it is active it keeps the loop alive.
+    pub fn reference(&mut self, key: Key) {
+        if let Some(index) = self.handles.resolve(key) {
+            self.handles.set_referenced(index, true);
+        }
+    }
+
+    /// Takes the handle's reference away: it no longer keeps the loop alive.
+    pub fn unreference(&mut self, key: Key) {
+        if let Some(index) = self.handles.resolve(key) {
+            self.handles.set_referenced(index, false);
+        }
+    }
+
+    /// Whether the handle is referenced. A stale key's is not.
+    pub fn has_reference(&self, key: Key) -> bool {
+        self.handles
+            .resolve(key)
+            .is_some_and(|index| self.handles[index].referenced)
+    }
+
+    /// Whether the handle is active: started, or watching something.
+    #[inline]
+    pub fn is_active(&self, key: Key) -> bool {
+        self.handles
+            .resolve(key)
+            .is_some_and(|index| self.handles.is_active(index))
+    }
+
+    /// Whether the handle is closing or closed: a stale key's is.
+    #[inline]
+    pub fn is_closing(&self, key: Key) -> bool {
+        self.handles
+            .resolve(key)
+            .is_none_or(|index| self.handles[index].closing)
+    }
+
+    /// What the handle is, or `None` for a stale key.
+    pub fn kind(&self, key: Key) -> Option<HandleKind> {
+        Some(match self.handles[self.handles.resolve(key)?].kind {
+            Kind::Timer(_) => HandleKind::Timer,
+            Kind::Idle(_) => HandleKind::Idle,
+            Kind::Prepare(_) => HandleKind::Prepare,
+            Kind::Check(_) => HandleKind::Check,
+            Kind::Async(_) => HandleKind::Async,
+            Kind::Poll(_) => HandleKind::Poll,
+            Kind::Sentinel(_) => return None,
+        })
+    }
+
+    /// Closes the handle: it stops at once, and [`Event::Closed`] follows in the closing
+    /// phase. Closing it a second time is `EINVAL`.
+    ///
+    /// [`Event::Closed`]: crate::Event::Closed
+    pub fn close(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        match self.handles[index].kind {
+            Kind::Timer(_) => self.stop_timer(index),
+            Kind::Idle(_) | Kind::Prepare(_) | Kind::Check(_) => self.stop_loop_watcher(index),
+            Kind::Async(ticket) => self.retire_async(index, ticket),
+            Kind::Poll(watcher) => self.release_poll(index, watcher),
+            Kind::Sentinel(_) => return Err(Errno::EINVAL),
+        }
+        self.handles.begin_close(index);
+        Ok(())
+    }
+
+    /// Starts a walk over the handles there are, in the order of their creation. Handles
+    /// may be made and closed between the steps; a walk started inside another sees the
+    /// handles that the outer one has passed already.
+    pub fn walk(&mut self) -> Result<Walk, Errno> {
+        let aside = self.handles.anchor()?;
+        self.handles.splice(Lane::Walk, self.handles.all, aside);
+        Ok(Walk { aside })
+    }
+
+    /// The next handle of a walk. After `None` the walk is over and must not be used again.
+    pub fn walk_next(&mut self, walk: &mut Walk) -> Option<Token> {
+        let handles = &mut self.handles;
+        let index = handles[walk.aside].walk.next;
+        if index == walk.aside {
+            handles.slab.remove(index);
+            return None;
+        }
+        handles.unlink(Lane::Walk, index);
+        handles.link(Lane::Walk, handles[handles.all].walk.prev, index);
+        Some(handles[index].token)
+    }
+}

@@ -1,0 +1,256 @@
+//! I/O watchers: the engine's interest in file descriptors.
+//!
+//! A watcher has a *wanted* mask, which its owner sets, and a *current* one, which the
+//! poller knows. They are brought together lazily: widening waits until right before the
+//! next poll, so that stopping and starting again within a turn costs nothing; narrowing
+//! waits until an event arrives that nobody wants.
+//!
+//! Every registration has an *epoch*, which goes to the poller with the watcher's index and
+//! comes back with each event. An event whose epoch does not hold any more is dropped: the
+//! descriptor may have been closed, and its number opened again, by an earlier event of the
+//! same batch.
+//!
+//! At most one started watcher exists per descriptor.
+
+use crate::engine::Engine;
+use crate::slab::{NIL, Slab};
+use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
+use blacklight_sys::{Errno, RawFd};
+use std::collections::VecDeque;
+
+/// What watchers can ask for. Errors and hang-ups come unasked.
+pub(crate) const ASKABLE: u32 = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
+const UNASKED: u32 = POLLERR | POLLHUP | POLLNVAL;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Owner {
+    /// A poll handle, by its index.
+    Poll(u32),
+}
+
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    pub(crate) fd: RawFd,
+    pub(crate) owner: Owner,
+    wanted: u32,
+    current: u32,
+    epoch: u32,
+    /// In the queue of changes.
+    queued: bool,
+    /// In the queue of pending callbacks, with the error to report.
+    pending: Option<Errno>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Watchers {
+    slab: Slab<Watcher>,
+    /// The started watcher of each descriptor.
+    by_fd: Vec<u32>,
+    /// Watchers whose wanted mask has to be told to the poller.
+    changes: Vec<u32>,
+    /// Watchers whose owners are to be called outside of the poll phase.
+    pending: VecDeque<u32>,
+    epochs: u32,
+}
+
+impl Watchers {
+    pub(crate) fn new() -> Watchers {
+        Watchers {
+            slab: Slab::new(),
+            by_fd: Vec::new(),
+            changes: Vec::new(),
+            pending: VecDeque::new(),
+            epochs: 0,
+        }
+    }
+
+    pub(crate) fn get(&self, index: u32) -> &Watcher {
+        &self.slab[index]
+    }
+
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    pub(crate) fn pending_len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// A new, stopped watcher.
+    pub(crate) fn insert(&mut self, fd: RawFd, owner: Owner) -> Result<u32, Errno> {
+        let watcher = Watcher {
+            fd,
+            owner,
+            wanted: 0,
+            current: 0,
+            epoch: 0,
+            queued: false,
+            pending: None,
+        };
+        Ok(self.slab.insert(watcher)?.index)
+    }
+
+    pub(crate) fn set_owner(&mut self, index: u32, owner: Owner) {
+        self.slab[index].owner = owner;
+    }
+
+    /// Whether another started watcher has the descriptor.
+    pub(crate) fn is_taken(&self, fd: RawFd, by_other_than: u32) -> bool {
+        let taken = usize::try_from(fd).ok().and_then(|fd| self.by_fd.get(fd));
+        taken.is_some_and(|&watcher| watcher != NIL && watcher != by_other_than)
+    }
+
+    /// Enters the watcher as its descriptor's only one.
+    fn take(&mut self, index: u32) -> Result<(), Errno> {
+        let fd = usize::try_from(self.slab[index].fd).map_err(|_| Errno::EBADF)?;
+        if fd >= self.by_fd.len() {
+            self.by_fd.try_reserve(fd + 1 - self.by_fd.len())?;
+            self.by_fd.resize(fd + 1, NIL);
+        }
+        match self.by_fd[fd] {
+            NIL => self.by_fd[fd] = index,
+            taken if taken == index => {}
+            _ => return Err(Errno::EEXIST),
+        }
+        Ok(())
+    }
+
+    /// Takes the next watcher whose owner is to be told of an error.
+    fn next_pending(&mut self) -> Option<(u32, Errno)> {
+        while let Some(index) = self.pending.pop_front() {
+            if let Some(error) = self.slab[index].pending.take() {
+                return Some((index, error));
+            }
+        }
+        None
+    }
+}
+
+impl Engine {
+    /// Watches for `mask`, in place of what was watched for before.
+    pub(crate) fn io_start(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
+        debug_assert!(mask != 0 && mask & !ASKABLE == 0);
+        self.watchers.changes.try_reserve(1)?;
+        self.watchers.pending.try_reserve(1)?;
+        self.watchers.take(index)?;
+        let watcher = &mut self.watchers.slab[index];
+        watcher.wanted = mask;
+        if mask & !watcher.current != 0 && !watcher.queued {
+            watcher.queued = true;
+            self.watchers.changes.push(index);
+        }
+        Ok(())
+    }
+
+    /// Stops watching at once: the descriptor may be closed right after, and no event that
+    /// has been fetched already is delivered.
+    pub(crate) fn io_stop(&mut self, index: u32) {
+        let watcher = &mut self.watchers.slab[index];
+        if watcher.wanted == 0 {
+            return;
+        }
+        watcher.wanted = 0;
+        watcher.pending = None;
+        let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));
+        self.watchers.by_fd[fd as usize] = NIL;
+        if current != 0 {
+            self.poller.remove(fd);
+        }
+    }
+
+    /// Forgets a watcher.
+    pub(crate) fn io_close(&mut self, index: u32) {
+        self.io_stop(index);
+        if self.watchers.slab[index].queued {
+            self.watchers.changes.retain(|&queued| queued != index);
+        }
+        self.watchers.slab.remove(index);
+    }
+
+    /// Tells the poller what has changed. Where it refuses, the owner hears of it in a
+    /// pending callback.
+    pub(crate) fn io_flush(&mut self) {
+        for at in 0..self.watchers.changes.len() {
+            let index = self.watchers.changes[at];
+            let epoch = self.watchers.epochs.wrapping_add(1);
+            let watcher = &mut self.watchers.slab[index];
+            watcher.queued = false;
+            if watcher.wanted & !watcher.current == 0 {
+                continue;
+            }
+            let result = if watcher.current == 0 {
+                self.watchers.epochs = epoch;
+                watcher.epoch = epoch;
+                self.poller
+                    .add(watcher.fd, watcher.wanted, data(index, epoch))
+            } else {
+                let data = data(index, watcher.epoch);
+                self.poller.modify(watcher.fd, watcher.wanted, data)
+            };
+            match result {
+                Ok(()) => watcher.current = watcher.wanted,
+                Err(error) => self.io_fail(index, error),
+            }
+        }
+        self.watchers.changes.clear();
+    }
+
+    fn io_fail(&mut self, index: u32, error: Errno) {
+        // `io_start` has made the room.
+        self.watchers.slab[index].pending = Some(error);
+        self.watchers.pending.push_back(index);
+    }
+
+    /// The watcher that an event is for and what it is to be told, unless the event is out
+    /// of date or nobody wants it.
+    #[inline]
+    pub(crate) fn io_match(&mut self, mask: u32, data: u64) -> Option<(u32, u32)> {
+        let (index, epoch) = (data as u32, (data >> 32) as u32);
+        if index as usize >= self.watchers.slab.capacity() {
+            return None;
+        }
+        let watcher = &mut self.watchers.slab[index];
+        if watcher.epoch != epoch || watcher.current == 0 {
+            return None;
+        }
+        let events = mask & (watcher.wanted | UNASKED);
+        if events & ASKABLE != 0 {
+            return Some((index, events));
+        }
+        if events != 0 {
+            // The kernel may report a bare error or hang-up, when what there was to read
+            // has been read. The owner finds out by doing what it wanted to do.
+            return Some((index, events | watcher.wanted));
+        }
+        if self.poller.modify(watcher.fd, watcher.wanted, data).is_ok() {
+            watcher.current = watcher.wanted;
+        }
+        None
+    }
+
+    /// The next pending callback: a watcher that the poller has refused.
+    pub(crate) fn io_next_pending(&mut self) -> Option<(u32, Errno)> {
+        self.watchers.next_pending()
+    }
+
+    /// Forgets all registrations, so that every started watcher is registered anew with
+    /// a new poller.
+    pub(crate) fn io_reset(&mut self) -> Result<(), Errno> {
+        let watchers = &mut self.watchers;
+        watchers.changes.clear();
+        watchers.changes.try_reserve(watchers.slab.capacity())?;
+        for index in 0..watchers.slab.capacity() as u32 {
+            let watcher = &mut watchers.slab[index];
+            watcher.current = 0;
+            watcher.queued = watcher.wanted != 0;
+            if watcher.queued {
+                watchers.changes.push(index);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn data(index: u32, epoch: u32) -> u64 {
+    (epoch as u64) << 32 | index as u64
+}

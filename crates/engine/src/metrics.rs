@@ -1,0 +1,48 @@
+//! What a loop tells of itself.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counters of a loop's life, taken at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Metrics {
+    /// Turns of the loop, counted as each begins to poll.
+    pub loop_count: u64,
+    /// Events that the poller has reported.
+    pub events: u64,
+    /// Those of them that were there already when the poller was asked.
+    pub events_waiting: u64,
+}
+
+/// The time that a loop has spent waiting for events, which any thread may ask for.
+#[derive(Default, Debug)]
+pub struct IdleTime {
+    total_ns: AtomicU64,
+    /// When the wait in progress began, or zero.
+    since_ns: AtomicU64,
+}
+
+impl IdleTime {
+    /// The time spent waiting so far, a wait in progress included.
+    pub fn total_ns(&self, now_ns: u64) -> u64 {
+        let since_ns = self.since_ns.load(Relaxed);
+        let running = if since_ns == 0 {
+            0
+        } else {
+            now_ns.saturating_sub(since_ns)
+        };
+        self.total_ns.load(Relaxed) + running
+    }
+
+    pub(crate) fn enter(&self, now_ns: u64) {
+        self.since_ns.store(now_ns, Relaxed);
+    }
+
+    /// Ends a wait and returns how long it took.
+    pub(crate) fn leave(&self, now_ns: u64) -> u64 {
+        let waited = now_ns.saturating_sub(self.since_ns.swap(0, Relaxed));
+        // The loop's own thread is the only one to write.
+        self.total_ns
+            .store(self.total_ns.load(Relaxed) + waited, Relaxed);
+        waited
+    }
+}

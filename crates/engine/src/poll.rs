@@ -1,0 +1,129 @@
+//! Poll handles: readiness of descriptors that the program reads and writes itself.
+
+use crate::engine::Engine;
+use crate::event::{Event, Readiness, Token};
+use crate::handle::Kind;
+use crate::io::Owner;
+use crate::slab::{Key, NIL};
+use blacklight_sys::poll::{POLLERR, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
+use blacklight_sys::{Errno, RawFd, fd};
+
+/// libuv's bits and the kernel's.
+const BITS: [(Readiness, u32); 4] = [
+    (Readiness::READABLE, POLLIN),
+    (Readiness::WRITABLE, POLLOUT),
+    (Readiness::DISCONNECT, POLLRDHUP),
+    (Readiness::PRIORITIZED, POLLPRI),
+];
+
+fn to_mask(wanted: Readiness) -> u32 {
+    BITS.iter()
+        .filter(|(bit, _)| wanted.contains(*bit))
+        .fold(0, |mask, (_, bit)| mask | bit)
+}
+
+fn from_mask(mask: u32) -> Readiness {
+    BITS.iter()
+        .filter(|(_, bit)| mask & bit != 0)
+        .fold(Readiness::default(), |found, (bit, _)| found | *bit)
+}
+
+impl Engine {
+    /// Makes a poll handle for a descriptor, which becomes non-blocking.
+    ///
+    /// `EEXIST` if another handle is watching the descriptor, `EBADF` if it is not open,
+    /// `EPERM` for files and directories, and `EINVAL` if the poller in use has no room
+    /// for a number that high.
+    pub fn poll_init(&mut self, token: Token, fd: RawFd) -> Result<Key, Errno> {
+        if self.watchers.is_taken(fd, NIL) {
+            return Err(Errno::EEXIST);
+        }
+        self.poller.check(fd)?;
+        if !self.poller.is_simulated() {
+            fd::set_nonblocking(fd, true)?;
+        }
+        let watcher = self.watchers.insert(fd, Owner::Poll(NIL))?;
+        match self.handles.insert(Kind::Poll(watcher), token) {
+            Ok(key) => {
+                self.watchers.set_owner(watcher, Owner::Poll(key.index));
+                Ok(key)
+            }
+            Err(error) => {
+                self.io_close(watcher);
+                Err(error)
+            }
+        }
+    }
+
+    fn poll_watcher(&self, index: u32) -> Result<u32, Errno> {
+        match self.handles[index].kind {
+            Kind::Poll(watcher) => Ok(watcher),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Watches the descriptor for `wanted`, in place of what it was watched for before.
+    /// Nothing wanted is the same as stopping. `EEXIST` if another handle is watching it.
+    pub fn poll_start(&mut self, key: Key, wanted: Readiness) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        let watcher = self.poll_watcher(index)?;
+        if self
+            .watchers
+            .is_taken(self.watchers.get(watcher).fd, watcher)
+        {
+            return Err(Errno::EEXIST);
+        }
+        if wanted.is_empty() {
+            self.stop_poll(index, watcher);
+            return Ok(());
+        }
+        self.io_start(watcher, to_mask(wanted))?;
+        self.handles.set_active(index, true);
+        Ok(())
+    }
+
+    /// Stops watching. The descriptor may be closed right after.
+    pub fn poll_stop(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        let watcher = self.poll_watcher(index)?;
+        self.stop_poll(index, watcher);
+        Ok(())
+    }
+
+    /// The descriptor; `EBADF` once the handle is closing.
+    pub fn poll_fd(&self, key: Key) -> Result<RawFd, Errno> {
+        let index = self.handles.open(key).map_err(|_| Errno::EBADF)?;
+        Ok(self.watchers.get(self.poll_watcher(index)?).fd)
+    }
+
+    fn stop_poll(&mut self, index: u32, watcher: u32) {
+        self.io_stop(watcher);
+        self.handles.set_active(index, false);
+    }
+
+    pub(crate) fn release_poll(&mut self, index: u32, watcher: u32) {
+        self.stop_poll(index, watcher);
+        self.io_close(watcher);
+    }
+
+    /// Turns what happened on a watcher into the handle's event. A descriptor that is in
+    /// error is not watched any further.
+    pub(crate) fn poll_event(
+        &mut self,
+        watcher: u32,
+        index: u32,
+        mask: Result<u32, Errno>,
+    ) -> Event {
+        let token = self.handles[index].token;
+        // sysfs attributes report an error together with each priority event.
+        let broken = |mask| mask & POLLNVAL != 0 || mask & (POLLERR | POLLPRI) == POLLERR;
+        let result = match mask {
+            Ok(mask) if broken(mask) => Err(Errno::EBADF),
+            mask => mask,
+        };
+        if result.is_err() {
+            self.stop_poll(index, watcher);
+        }
+        Event::Poll(token, result.map(from_mask))
+    }
+}

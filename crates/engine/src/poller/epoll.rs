@@ -1,0 +1,97 @@
+//! epoll(7): the kernel keeps the set, and a wait costs as much as there are events.
+//!
+//! The eventfd is watched edge-triggered: each signal is one event and the counter need
+//! never be read, which saves a system call per wake-up.
+
+use super::BATCH;
+use crate::wakeup::Mailbox;
+use blacklight_sys::epoll::{EDGE, Events};
+use blacklight_sys::poll::POLLIN;
+use blacklight_sys::signal::SignalSet;
+use blacklight_sys::{Errno, RawFd, Timeout, epoll};
+
+/// The mailbox's word.
+const WAKE: u64 = u64::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Epoll {
+    epoll: epoll::Epoll,
+    events: Events,
+    batch: Vec<(u32, u64)>,
+    watched: usize,
+}
+
+impl Epoll {
+    pub(super) fn new(mailbox: &Mailbox) -> Result<Epoll, Errno> {
+        let epoll = epoll::Epoll::new()?;
+        epoll.add(mailbox.eventfd.fd(), POLLIN | EDGE, WAKE)?;
+        let mut batch = Vec::new();
+        batch.try_reserve_exact(BATCH)?;
+        Ok(Epoll {
+            epoll,
+            events: Events::with_capacity(BATCH)?,
+            batch,
+            watched: 0,
+        })
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.epoll.fd()
+    }
+
+    pub(super) fn check(&self, fd: RawFd) -> Result<(), Errno> {
+        match self.epoll.add(fd, 0, WAKE) {
+            Ok(()) => self.epoll.delete(fd),
+            Err(Errno::EEXIST) => Ok(()),
+            refused => refused,
+        }
+    }
+
+    pub(super) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+        match self.epoll.add(fd, mask, data) {
+            // The number was watched before and has come back to us by way of dup(2).
+            Err(Errno::EEXIST) => self.epoll.modify(fd, mask, data)?,
+            added => added?,
+        }
+        self.watched += 1;
+        Ok(())
+    }
+
+    pub(super) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+        match self.epoll.modify(fd, mask, data) {
+            // The program closed the descriptor and opened another under the same number.
+            Err(Errno::ENOENT) => self.epoll.add(fd, mask, data),
+            modified => modified,
+        }
+    }
+
+    pub(super) fn remove(&mut self, fd: RawFd) {
+        // An error means that the descriptor was closed, and with that forgotten.
+        let _ = self.epoll.delete(fd);
+        self.watched -= 1;
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.watched == 0
+    }
+
+    pub(super) fn wait(
+        &mut self,
+        timeout: Timeout,
+        blocked: Option<&SignalSet>,
+    ) -> Result<(), Errno> {
+        self.batch.clear();
+        self.epoll.wait(&mut self.events, timeout, blocked)?;
+        self.batch
+            .extend(self.events.iter().filter(|&(_, data)| data != WAKE));
+        Ok(())
+    }
+
+    pub(super) fn batch(&self) -> &[(u32, u64)] {
+        &self.batch
+    }
+
+    pub(super) fn batch_mut(&mut self) -> &mut Vec<(u32, u64)> {
+        &mut self.batch
+    }
+}

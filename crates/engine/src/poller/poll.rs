@@ -1,0 +1,118 @@
+//! poll(2): we keep the set, as an array, and hand all of it to the kernel each time.
+//!
+//! The array's first entry is the eventfd. `places` finds a descriptor's entry; removing
+//! one moves the last into its place.
+
+use super::BATCH;
+use crate::wakeup::Mailbox;
+use blacklight_sys::poll::{POLLIN, poll, pollfd};
+use blacklight_sys::signal::SignalSet;
+use blacklight_sys::{Errno, RawFd, Timeout};
+use std::sync::Arc;
+
+const NOWHERE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Poll {
+    mailbox: Arc<Mailbox>,
+    fds: Vec<pollfd>,
+    data: Vec<u64>,
+    /// Where each descriptor's entry is.
+    places: Vec<u32>,
+    batch: Vec<(u32, u64)>,
+    /// Where the next batch begins to look, so that none starves when batches are full.
+    start: usize,
+}
+
+fn entry(fd: RawFd, mask: u32) -> pollfd {
+    pollfd {
+        fd,
+        events: mask as i16,
+        revents: 0,
+    }
+}
+
+impl Poll {
+    pub(super) fn new(mailbox: Arc<Mailbox>) -> Result<Poll, Errno> {
+        let mut batch = Vec::new();
+        batch.try_reserve_exact(BATCH)?;
+        Ok(Poll {
+            fds: vec![entry(mailbox.eventfd.fd(), POLLIN)],
+            data: vec![0],
+            mailbox,
+            places: Vec::new(),
+            batch,
+            start: 1,
+        })
+    }
+
+    pub(super) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+        let at = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+        self.fds.try_reserve(1)?;
+        self.data.try_reserve(1)?;
+        if at >= self.places.len() {
+            self.places.try_reserve(at + 1 - self.places.len())?;
+            self.places.resize(at + 1, NOWHERE);
+        }
+        debug_assert_eq!(self.places[at], NOWHERE, "fd {fd} is added twice");
+        self.places[at] = self.fds.len() as u32;
+        self.fds.push(entry(fd, mask));
+        self.data.push(data);
+        Ok(())
+    }
+
+    pub(super) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+        let place = self.places[fd as usize] as usize;
+        self.fds[place].events = mask as i16;
+        self.data[place] = data;
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, fd: RawFd) {
+        let place = std::mem::replace(&mut self.places[fd as usize], NOWHERE);
+        self.fds.swap_remove(place as usize);
+        self.data.swap_remove(place as usize);
+        if let Some(moved) = self.fds.get(place as usize) {
+            self.places[moved.fd as usize] = place;
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.fds.len() == 1
+    }
+
+    pub(super) fn wait(
+        &mut self,
+        timeout: Timeout,
+        blocked: Option<&SignalSet>,
+    ) -> Result<(), Errno> {
+        self.batch.clear();
+        if poll(&mut self.fds, timeout, blocked)? == 0 {
+            return Ok(());
+        }
+        if self.fds[0].revents != 0 {
+            self.mailbox.eventfd.drain();
+        }
+        let watched = self.fds.len() - 1;
+        let first = if self.start <= watched { self.start } else { 1 };
+        for place in (first..=watched).chain(1..first) {
+            if self.fds[place].revents != 0 {
+                self.batch
+                    .push((self.fds[place].revents as u16 as u32, self.data[place]));
+            }
+            if self.batch.len() == BATCH {
+                self.start = place + 1;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn batch(&self) -> &[(u32, u64)] {
+        &self.batch
+    }
+
+    pub(super) fn batch_mut(&mut self) -> &mut Vec<(u32, u64)> {
+        &mut self.batch
+    }
+}

@@ -1,0 +1,368 @@
+//! One run of the loop: the phases, their order, and when to stop.
+//!
+//! [`Engine::next`] is a state machine. Each phase is a state, entered once and left when
+//! it has nothing more to hand out; whatever it hands out is called by the front end, after
+//! which the machine goes on from where it was. Callbacks may start, stop and close
+//! anything meanwhile.
+//!
+//! ```text
+//!   default mode only: now, timers
+//!   ┌─► alive? ── no ──► done
+//!   │   pending callbacks
+//!   │   idle
+//!   │   prepare
+//!   │   poll time-out, poll ── again, a bounded number of times, while the buffer is full
+//!   │   pending callbacks, a bounded number of times
+//!   │   check
+//!   │   closing
+//!   │   now, timers
+//!   └── (default mode, and not stopped)
+//! ```
+//!
+//! A single turn (`Once`) ends with timers, so that a turn which waited for one also runs
+//! it: it always makes progress.
+
+use crate::engine::Engine;
+use crate::event::{Event, Token};
+use crate::io::Owner;
+use crate::slab::NIL;
+use blacklight_sys::{Errno, Timeout, clock};
+
+/// How long to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Until nothing is alive or somebody stops the loop.
+    Default,
+    /// One turn, which waits for events if there is nothing to do.
+    Once,
+    /// One turn, which does not wait.
+    NoWait,
+}
+
+/// The states of a run. Those from `Pending` to `Timers` follow each other in every turn;
+/// polling itself happens on the way from `Prepare` to `Io`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Enter,
+    TimersFirst,
+    Turn,
+    Pending,
+    Idle,
+    Prepare,
+    Io,
+    Asyncs,
+    PendingAgain,
+    Check,
+    Closing,
+    Timers,
+    Done,
+}
+
+/// How often a full buffer of events makes the loop poll again in the same turn.
+const MAX_POLLS: u32 = 48;
+
+/// How many rounds of pending callbacks may follow one poll.
+const MAX_PENDING_ROUNDS: u32 = 8;
+
+/// A wait that returned this fast has not slept: its events were there before.
+const NO_SLEEP_NS: u64 = 10_000;
+
+/// How long to hold still after the kernel has failed to wait for us, so that a broken
+/// poller costs no more than a little latency.
+const BROKEN_POLLER_NS: u64 = 1_000_000;
+
+/// A run in progress. It borrows nothing; give it to [`Engine::next`] until that is over.
+#[derive(Debug)]
+pub struct Run {
+    mode: Mode,
+    phase: Phase,
+    alive: bool,
+    may_sleep: bool,
+    /// Pending callbacks left in this round.
+    round: usize,
+    rounds: u32,
+    polls: u32,
+    /// The next event of the batch.
+    cursor: usize,
+}
+
+impl Run {
+    /// A run that has not begun yet.
+    pub fn new(mode: Mode) -> Run {
+        Run {
+            mode,
+            phase: Phase::Enter,
+            alive: false,
+            may_sleep: false,
+            round: 0,
+            rounds: 0,
+            polls: 0,
+            cursor: 0,
+        }
+    }
+
+    /// After the run is over: whether something in the loop is still alive.
+    pub fn alive(&self) -> bool {
+        self.alive
+    }
+}
+
+impl Engine {
+    /// The next thing to call, or `None` when the run is over. No reference into the
+    /// engine is kept, so the callback may do with it what it likes.
+    #[inline]
+    pub fn next(&mut self, run: &mut Run) -> Option<Event> {
+        while run.phase != Phase::Done {
+            let event = match run.phase {
+                Phase::TimersFirst | Phase::Timers => self.fire_timer().map(Event::Timer),
+                Phase::Pending | Phase::PendingAgain => self.next_pending(run),
+                Phase::Idle => self.idle.next(&mut self.handles).map(Event::Idle),
+                Phase::Prepare => self.prepare.next(&mut self.handles).map(Event::Prepare),
+                Phase::Io => self.next_io(run),
+                Phase::Asyncs => self.receiver.next().map(Event::Async),
+                Phase::Check => self.check.next(&mut self.handles).map(Event::Check),
+                Phase::Closing => self.finish_next_close().map(Event::Closed),
+                Phase::Enter | Phase::Turn | Phase::Done => None,
+            };
+            if event.is_some() {
+                return event;
+            }
+            run.phase = self.following(run);
+        }
+        None
+    }
+
+    /// What comes after a phase that has nothing more to hand out, opened.
+    fn following(&mut self, run: &mut Run) -> Phase {
+        match run.phase {
+            Phase::Enter => self.enter(run),
+            Phase::TimersFirst => Phase::Turn,
+            Phase::Turn => self.turn(run),
+            Phase::Pending => {
+                self.idle.begin(&mut self.handles);
+                Phase::Idle
+            }
+            Phase::Idle => {
+                self.prepare.begin(&mut self.handles);
+                Phase::Prepare
+            }
+            Phase::Prepare => {
+                self.poll_phase(run);
+                Phase::Io
+            }
+            Phase::Io => {
+                self.receiver.collect();
+                Phase::Asyncs
+            }
+            Phase::Asyncs => {
+                run.rounds = 0;
+                Phase::PendingAgain
+            }
+            Phase::PendingAgain => {
+                if self.watchers.has_pending() && run.rounds < MAX_PENDING_ROUNDS {
+                    run.rounds += 1;
+                    run.round = self.watchers.pending_len();
+                    return Phase::PendingAgain;
+                }
+                self.check.begin(&mut self.handles);
+                Phase::Check
+            }
+            Phase::Check => {
+                self.begin_closing();
+                Phase::Closing
+            }
+            Phase::Closing => {
+                self.begin_timers();
+                Phase::Timers
+            }
+            Phase::Timers => {
+                run.alive = self.is_alive();
+                match run.mode {
+                    Mode::Default => Phase::Turn,
+                    Mode::Once | Mode::NoWait => self.finish(),
+                }
+            }
+            Phase::Done => Phase::Done,
+        }
+    }
+
+    fn enter(&mut self, run: &mut Run) -> Phase {
+        self.receiver.mailbox.awake();
+        run.alive = self.is_alive();
+        if !run.alive {
+            self.update_time();
+        } else if run.mode == Mode::Default && !self.stop_requested {
+            // These timers run on behalf of a loop that was alive when the run began, and
+            // it takes its turn even if they leave nothing alive.
+            self.begin_timers();
+            return Phase::TimersFirst;
+        }
+        Phase::Turn
+    }
+
+    /// The end of a run: senders must wake whoever waits for us from now on.
+    fn finish(&mut self) -> Phase {
+        self.stop_requested = false;
+        self.receiver.mailbox.rest();
+        Phase::Done
+    }
+
+    /// Decides whether to take a turn and opens it.
+    fn turn(&mut self, run: &mut Run) -> Phase {
+        if !run.alive || self.stop_requested {
+            return self.finish();
+        }
+        run.may_sleep = !self.watchers.has_pending() && self.idle.is_empty(&self.handles);
+        run.round = self.watchers.pending_len();
+        Phase::Pending
+    }
+
+    fn begin_timers(&mut self) {
+        self.update_time();
+        self.collect_due_timers();
+    }
+
+    /// The next of the pending callbacks that were queued when the round began.
+    fn next_pending(&mut self, run: &mut Run) -> Option<Event> {
+        while run.round > 0 {
+            run.round -= 1;
+            if let Some((watcher, error)) = self.io_next_pending() {
+                return Some(self.io_event(watcher, Err(error)));
+            }
+        }
+        None
+    }
+
+    fn io_event(&mut self, watcher: u32, mask: Result<u32, Errno>) -> Event {
+        match self.watchers.get(watcher).owner {
+            Owner::Poll(index) => self.poll_event(watcher, index, mask),
+        }
+    }
+
+    /// How long the loop may sleep now: not at all when it is stopping, when nothing is
+    /// active, or when something else is to be done; else until the next timer.
+    pub(crate) fn poll_timeout(&mut self) -> Timeout {
+        let nothing_to_wait_for = self.stop_requested
+            || !self.has_active()
+            || self.watchers.has_pending()
+            || !self.idle.is_empty(&self.handles)
+            || self.handles.closing != NIL;
+        if nothing_to_wait_for {
+            return Some(0);
+        }
+        self.next_timer_in()
+    }
+
+    fn poll_phase(&mut self, run: &mut Run) {
+        let sleeps = match run.mode {
+            Mode::Default => true,
+            Mode::Once => run.may_sleep,
+            Mode::NoWait => false,
+        };
+        let timeout = if sleeps { self.poll_timeout() } else { Some(0) };
+        self.metrics.loop_count += 1;
+        run.polls = 1;
+        run.cursor = 0;
+        self.poll_io(timeout);
+    }
+
+    /// Asks the poller, for as long as `timeout` allows and nothing happens.
+    fn poll_io(&mut self, mut timeout: Timeout) {
+        let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
+        loop {
+            self.io_flush();
+            if self.watchers.has_pending() {
+                timeout = Some(0);
+            }
+            if timeout == Some(0) && self.poller.is_idle() {
+                // Nobody is watched: there is nothing to learn from the kernel.
+                self.poller.clear();
+                return;
+            }
+            if timeout != Some(0) && !self.receiver.mailbox.fall_asleep() {
+                timeout = Some(0);
+            }
+            let slept = self.wait(timeout);
+            self.receiver.mailbox.awake();
+            let events = self.poller.len() + usize::from(!self.receiver.mailbox.is_empty());
+            if events > 0 {
+                self.metrics.events += events as u64;
+                self.metrics.events_waiting += if slept { 0 } else { events as u64 };
+            }
+            if events > 0 || timeout == Some(0) {
+                return;
+            }
+            if let Some(deadline_ns) = deadline_ns {
+                if self.now_ns >= deadline_ns {
+                    return;
+                }
+                timeout = Some(deadline_ns - self.now_ns);
+            }
+        }
+    }
+
+    /// One call of the poller; whether it has slept before it returned. An interrupted call
+    /// is one without events.
+    fn wait(&mut self, timeout: Timeout) -> bool {
+        let timed = self.measures_idle_time && timeout != Some(0);
+        if timed {
+            self.idle_time.enter(self.poller.now_ns());
+        }
+        let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
+        self.update_time();
+        if let Err(error) = result
+            && error != Errno::EINTR
+        {
+            self.recover();
+        }
+        if timed {
+            return self.idle_time.leave(self.now_ns) > NO_SLEEP_NS;
+        }
+        timeout != Some(0)
+    }
+
+    /// The kernel does not wait for us any more, perhaps because somebody closed the
+    /// poller's own descriptor: start afresh with a new one.
+    #[cold]
+    fn recover(&mut self) {
+        if self.renew_poller().is_err() {
+            clock::sleep_ns(BROKEN_POLLER_NS);
+        }
+    }
+
+    /// The next event of the batch that somebody wants. A full batch is followed by another.
+    #[inline]
+    fn next_io(&mut self, run: &mut Run) -> Option<Event> {
+        loop {
+            while let Some((mask, data)) = self.poller.event(run.cursor) {
+                run.cursor += 1;
+                if let Some((watcher, mask)) = self.io_match(mask, data) {
+                    return Some(self.io_event(watcher, Ok(mask)));
+                }
+            }
+            if !self.poller.is_full() || run.polls == MAX_POLLS {
+                return None;
+            }
+            run.polls += 1;
+            run.cursor = 0;
+            self.poll_io(Some(0));
+        }
+    }
+
+    fn begin_closing(&mut self) {
+        if self.closing_now == NIL {
+            self.closing_now = std::mem::replace(&mut self.handles.closing, NIL);
+        }
+    }
+
+    /// Forgets the next closed handle, before its owner hears of it: the callback may
+    /// free or use again whatever the token stands for.
+    fn finish_next_close(&mut self) -> Option<Token> {
+        if self.closing_now == NIL {
+            return None;
+        }
+        let (token, rest) = self.handles.finish_close(self.closing_now);
+        self.closing_now = rest;
+        Some(token)
+    }
+}

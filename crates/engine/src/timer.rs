@@ -1,0 +1,208 @@
+//! Timer handles, and the phase that runs them.
+//!
+//! Time is kept in nanoseconds, so that no timer fires before its time is up; what front
+//! ends say and hear is in milliseconds. A timer is in one of three states: *stopped*;
+//! *started*, with an entry in the queue; or *ready*, taken out of the queue by a timers
+//! phase in progress and waiting for its turn in it. A ready timer counts as inactive, and
+//! can be stopped, restarted or closed by the timers that run before it. Timers that
+//! start during the phase wait for the next one.
+
+use crate::engine::Engine;
+use crate::event::Token;
+use crate::handle::Kind;
+use crate::slab::Key;
+use crate::timer_queue::Entry;
+use blacklight_sys::Errno;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Timer {
+    due_ns: u64,
+    repeat_ms: u64,
+    /// The number of the start that holds, or zero when stopped.
+    start: u64,
+}
+
+impl Engine {
+    fn timer(&self, index: u32) -> Result<&Timer, Errno> {
+        match &self.handles[index].kind {
+            Kind::Timer(timer) => Ok(timer),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn timer_mut(&mut self, index: u32) -> Result<&mut Timer, Errno> {
+        match &mut self.handles[index].kind {
+            Kind::Timer(timer) => Ok(timer),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Makes a timer, stopped.
+    pub fn timer_init(&mut self, token: Token) -> Result<Key, Errno> {
+        self.handles.insert(Kind::Timer(Timer::default()), token)
+    }
+
+    /// Starts a timer, or starts it anew: it fires `timeout_ms` after the loop's cached
+    /// time, and then every `repeat_ms` unless that is zero. A time-out that no clock will
+    /// reach is as good as never.
+    pub fn timer_start(&mut self, key: Key, timeout_ms: u64, repeat_ms: u64) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        self.timer_mut(index)?.repeat_ms = repeat_ms;
+        self.stop_timer(index);
+        self.arm_timer(index, timeout_ms)
+    }
+
+    fn arm_timer(&mut self, index: u32, timeout_ms: u64) -> Result<(), Errno> {
+        let due_ns = self
+            .now_ns
+            .saturating_add(timeout_ms.saturating_mul(NS_PER_MS));
+        let start = self.timers.push(due_ns, index)?;
+        let timer = self.timer_mut(index)?;
+        timer.due_ns = due_ns;
+        timer.start = start;
+        self.handles.set_active(index, true);
+        Ok(())
+    }
+
+    /// Stops a timer. A stopped one stays stopped.
+    pub fn timer_stop(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        self.timer(index)?;
+        self.stop_timer(index);
+        Ok(())
+    }
+
+    pub(crate) fn stop_timer(&mut self, index: u32) {
+        if let Kind::Timer(timer) = &mut self.handles[index].kind {
+            timer.start = 0;
+        }
+        if self.handles.is_active(index) {
+            self.handles.set_active(index, false);
+            let handles = &self.handles;
+            self.timers.forget(|entry| is_live(handles, entry));
+        }
+    }
+
+    /// Starts a repeating timer anew with its repeat as the time-out, and does nothing to
+    /// one that does not repeat.
+    pub fn timer_again(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        let repeat_ms = self.timer(index)?.repeat_ms;
+        if repeat_ms != 0 {
+            self.stop_timer(index);
+            self.arm_timer(index, repeat_ms)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the repeat, which counts from the next firing on.
+    pub fn timer_set_repeat(&mut self, key: Key, repeat_ms: u64) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        self.timer_mut(index)?.repeat_ms = repeat_ms;
+        Ok(())
+    }
+
+    /// The repeat in milliseconds.
+    pub fn timer_repeat(&self, key: Key) -> Result<u64, Errno> {
+        let index = self.handles.open(key)?;
+        Ok(self.timer(index)?.repeat_ms)
+    }
+
+    /// The loop time in milliseconds at which the timer is or was due.
+    pub fn timer_due(&self, key: Key) -> Result<u64, Errno> {
+        let index = self.handles.open(key)?;
+        Ok(self.timer(index)?.due_ns / NS_PER_MS)
+    }
+
+    /// How many milliseconds after the loop's cached time the timer is due, rounded up;
+    /// zero if that has passed.
+    pub fn timer_due_in(&self, key: Key) -> Result<u64, Errno> {
+        let index = self.handles.open(key)?;
+        let due_ns = self.timer(index)?.due_ns;
+        Ok(due_ns.saturating_sub(self.now_ns).div_ceil(NS_PER_MS))
+    }
+
+    /// How long until the next timer is due, or `None` without timers.
+    pub(crate) fn next_timer_in(&mut self) -> Option<u64> {
+        let handles = &self.handles;
+        let next = self.timers.peek(|entry| is_live(handles, entry));
+        // Entries are left over from a phase only where memory ran out; see `fire_timer`.
+        let due_ns = next
+            .iter()
+            .chain(&self.ready)
+            .map(|entry| entry.due_ns)
+            .min()?;
+        Some(due_ns.saturating_sub(self.now_ns))
+    }
+
+    /// Opens a timers phase: takes all timers that are due out of the queue.
+    pub(crate) fn collect_due_timers(&mut self) {
+        let handles = &mut self.handles;
+        while self.ready.try_reserve(1).is_ok() {
+            let due = self
+                .timers
+                .pop_due(self.now_ns, |entry| is_live(handles, entry));
+            let Some(entry) = due else { break };
+            handles.set_active(entry.handle, false);
+            self.ready.push_back(entry);
+        }
+        self.ready_left = self.ready.len();
+    }
+
+    /// The next timer of the phase. A repeating one is started again first, so that its
+    /// callback finds it as it will be.
+    pub(crate) fn fire_timer(&mut self) -> Option<Token> {
+        while self.ready_left > 0 {
+            self.ready_left -= 1;
+            let entry = self.ready.pop_front()?;
+            if !is_live(&self.handles, &entry) {
+                continue;
+            }
+            let Kind::Timer(timer) = &mut self.handles[entry.handle].kind else {
+                continue;
+            };
+            if entry.due_ns > self.now_ns {
+                // It waits here because there was no memory to start it again.
+                timer.start = 0;
+                let left_ms = (entry.due_ns - self.now_ns).div_ceil(NS_PER_MS);
+                self.rearm_timer(entry.handle, left_ms);
+                continue;
+            }
+            timer.start = 0;
+            let repeat_ms = timer.repeat_ms;
+            if repeat_ms != 0 {
+                self.rearm_timer(entry.handle, repeat_ms);
+            }
+            return Some(self.handles[entry.handle].token);
+        }
+        None
+    }
+
+    /// Starts a timer for which an entry has just been taken out of `ready`. Without
+    /// memory for the queue it keeps that place: late is better than lost.
+    fn rearm_timer(&mut self, index: u32, timeout_ms: u64) {
+        if self.arm_timer(index, timeout_ms).is_err() {
+            let entry = Entry {
+                due_ns: self
+                    .now_ns
+                    .saturating_add(timeout_ms.saturating_mul(NS_PER_MS)),
+                start: u64::MAX,
+                handle: index,
+            };
+            if let Kind::Timer(timer) = &mut self.handles[index].kind {
+                timer.due_ns = entry.due_ns;
+                timer.start = entry.start;
+            }
+            self.ready.push_back(entry);
+        }
+    }
+}
+
+/// Whether the timer still waits for this entry, and not for another or for none. The
+/// entry's handle may have been closed and its place taken by something else since.
+#[inline]
+fn is_live(handles: &crate::handle::Handles, entry: &Entry) -> bool {
+    matches!(&handles[entry.handle].kind, Kind::Timer(timer) if timer.start == entry.start)
+}

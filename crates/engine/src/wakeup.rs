@@ -1,0 +1,433 @@
+//! Async handles: how other threads and signal handlers reach a loop.
+//!
+//! Senders touch nothing of the engine. They share a [`Mailbox`] with it: one cell for
+//! each async handle, and a lock-free stack of the cells that have been sent to. A send
+//! marks its cell, pushes it, and wakes the loop if the loop may be asleep; all of it is
+//! atomics and at most one `write` to an eventfd, so it may happen in a signal handler.
+//!
+//! The rules that make this exact:
+//!
+//! - A cell is in the stack if and only if it is marked, so it is in it at most once, and
+//!   a send to a marked cell has nothing left to do. Marking is always a read-modify-write:
+//!   even a send that finds the mark set is ordered before the delivery that clears it,
+//!   which is what lets the callback see all that the sender did before.
+//! - The loop takes the whole stack at once. Delivering n sends costs O(n) however many
+//!   handles there are. A cell's mark is cleared before its callback runs.
+//! - `asleep` is set whenever the loop may be waiting in the kernel, or whenever it is not
+//!   running at all, since then some other loop may be waiting for our descriptor. Only a
+//!   sender that clears `asleep` writes to the eventfd. The loop sets it *before* it looks
+//!   at the stack for the last time, and a sender looks at it *after* its push, all
+//!   sequentially consistent: one of the two sees the other, and no wake-up is lost.
+//! - A closed handle's cell is given to a new one only when it is out of the stack.
+
+use crate::engine::Engine;
+use crate::event::Token;
+use crate::handle::Kind;
+use crate::slab::{Key, NIL};
+use blacklight_sys::Errno;
+use blacklight_sys::eventfd::EventFd;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, OnceLock};
+
+/// The mark in a cell's state; the rest is its generation.
+const MARKED: u32 = 1;
+const GENERATION: u32 = 2;
+
+#[derive(Default, Debug)]
+struct Cell {
+    state: AtomicU32,
+    /// The cell below in the stack.
+    below: AtomicU32,
+    token: AtomicU64,
+}
+
+/// Cells do not move, since senders may be looking at them: they live in segments, each
+/// twice as long as the one before.
+const FIRST_SEGMENT: u32 = 64;
+const SEGMENTS: usize = 26;
+
+/// Where a cell is: its segment and its place in it.
+fn locate(cell: u32) -> (usize, usize) {
+    let at = cell as u64 + FIRST_SEGMENT as u64;
+    let segment = at.ilog2() - FIRST_SEGMENT.ilog2();
+    (
+        segment as usize,
+        (at - ((FIRST_SEGMENT as u64) << segment)) as usize,
+    )
+}
+
+/// Names one async handle to its senders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    cell: u32,
+    generation: u32,
+}
+
+impl Ticket {
+    /// The ticket as a number, for a front end that has to keep it in foreign memory.
+    pub const fn to_bits(self) -> u64 {
+        (self.generation as u64) << 32 | self.cell as u64
+    }
+
+    /// The ticket that [`Ticket::to_bits`] made into `bits`.
+    pub const fn from_bits(bits: u64) -> Ticket {
+        Ticket {
+            cell: bits as u32,
+            generation: (bits >> 32) as u32,
+        }
+    }
+}
+
+/// What a loop shares with those who wake it.
+#[derive(Debug)]
+pub struct Mailbox {
+    top: AtomicU32,
+    asleep: AtomicBool,
+    pub(crate) eventfd: EventFd,
+    segments: [OnceLock<Box<[Cell]>>; SEGMENTS],
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> Result<Mailbox, Errno> {
+        Ok(Mailbox {
+            top: AtomicU32::new(NIL),
+            asleep: AtomicBool::new(true),
+            eventfd: EventFd::new()?,
+            segments: [const { OnceLock::new() }; SEGMENTS],
+        })
+    }
+
+    fn cell(&self, cell: u32) -> Option<&Cell> {
+        let (segment, place) = locate(cell);
+        self.segments.get(segment)?.get()?.get(place)
+    }
+
+    /// Sends to an async handle: its event follows on the loop's next turn. Any number of
+    /// sends before that are one. A ticket whose handle has been closed sends nothing.
+    ///
+    /// May be called from any thread and from signal handlers.
+    pub fn send(&self, ticket: Ticket) {
+        let Some(cell) = self.cell(ticket.cell) else {
+            return;
+        };
+        if cell.state.load(Relaxed) & !MARKED != ticket.generation {
+            return;
+        }
+        if cell.state.fetch_or(MARKED, SeqCst) & MARKED != 0 {
+            return;
+        }
+        let mut below = self.top.load(Relaxed);
+        loop {
+            cell.below.store(below, Relaxed);
+            match self
+                .top
+                .compare_exchange_weak(below, ticket.cell, SeqCst, Relaxed)
+            {
+                Ok(_) => break,
+                Err(top) => below = top,
+            }
+        }
+        self.wake();
+    }
+
+    /// Wakes the loop if it may be asleep.
+    fn wake(&self) {
+        if self.asleep.load(SeqCst) && self.asleep.swap(false, SeqCst) {
+            self.eventfd.signal();
+        }
+    }
+
+    /// Whether nothing has been sent since the stack was last taken.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.top.load(SeqCst) == NIL
+    }
+
+    /// Says that the loop is about to sleep. If it must not, since something has been sent
+    /// meanwhile, the answer is false and the loop is awake.
+    pub(crate) fn fall_asleep(&self) -> bool {
+        self.asleep.store(true, SeqCst);
+        if self.is_empty() {
+            return true;
+        }
+        self.asleep.store(false, SeqCst);
+        false
+    }
+
+    /// Says that the loop is running: senders need not wake it.
+    #[inline]
+    pub(crate) fn awake(&self) {
+        self.asleep.store(false, Relaxed);
+    }
+
+    /// Says that the loop no longer runs. Whoever waits for our descriptor instead must
+    /// hear of what has been sent already.
+    pub(crate) fn rest(&self) {
+        if !self.fall_asleep() {
+            self.asleep.store(true, SeqCst);
+            self.wake();
+        }
+    }
+}
+
+/// The loop's own side of the mailbox.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub(crate) mailbox: Arc<Mailbox>,
+    /// Cells taken out of the stack and not delivered yet, first sent first.
+    chain: u32,
+    /// Free cells, chained through `below`.
+    free: u32,
+    cells: u32,
+}
+
+impl Receiver {
+    pub(crate) fn new() -> Result<Receiver, Errno> {
+        Ok(Receiver {
+            mailbox: Arc::new(Mailbox::new()?),
+            chain: NIL,
+            free: NIL,
+            cells: 0,
+        })
+    }
+
+    fn cell(&self, cell: u32) -> &Cell {
+        self.mailbox
+            .cell(cell)
+            .expect("a cell that was handed out exists")
+    }
+
+    fn allocate(&mut self, token: Token) -> Result<Ticket, Errno> {
+        let at = match self.free {
+            NIL => self.grow()?,
+            free => free,
+        };
+        let cell = self.cell(at);
+        let generation = cell.state.load(Relaxed);
+        debug_assert!(generation & MARKED == 0, "a free cell is marked");
+        cell.token.store(token.0, Relaxed);
+        self.free = cell.below.load(Relaxed);
+        Ok(Ticket {
+            cell: at,
+            generation,
+        })
+    }
+
+    /// Adds the next segment's first cell to the free chain, and the segment where it is
+    /// not there yet.
+    fn grow(&mut self) -> Result<u32, Errno> {
+        let at = self.cells;
+        let (segment, _) = locate(at);
+        let segment_cells = self.mailbox.segments.get(segment).ok_or(Errno::ENOMEM)?;
+        if segment_cells.get().is_none() {
+            let mut cells = Vec::new();
+            let len = (FIRST_SEGMENT as usize) << segment;
+            cells.try_reserve_exact(len)?;
+            cells.resize_with(len, Cell::default);
+            segment_cells.get_or_init(|| cells.into_boxed_slice());
+        }
+        self.cell(at).below.store(NIL, Relaxed);
+        self.cells += 1;
+        Ok(at)
+    }
+
+    fn recycle(&mut self, at: u32) {
+        self.cell(at).below.store(self.free, Relaxed);
+        self.free = at;
+    }
+
+    /// Makes the ticket stale. Its cell is free at once unless it is in the stack or the
+    /// chain, which then frees it.
+    fn retire(&mut self, ticket: Ticket) {
+        let cell = self.cell(ticket.cell);
+        if cell.state.fetch_add(GENERATION, AcqRel) & MARKED == 0 {
+            self.recycle(ticket.cell);
+        } else {
+            cell.token.store(RETIRED, Relaxed);
+        }
+    }
+
+    /// Takes what has been sent so far, to be delivered in the order of sending.
+    pub(crate) fn collect(&mut self) {
+        if self.chain != NIL || self.mailbox.is_empty() {
+            return;
+        }
+        let mut next = self.mailbox.top.swap(NIL, SeqCst);
+        while next != NIL {
+            let cell = self.cell(next);
+            let below = cell.below.load(Relaxed);
+            cell.below.store(self.chain, Relaxed);
+            self.chain = next;
+            next = below;
+        }
+    }
+
+    /// The next send to deliver.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Token> {
+        while self.chain != NIL {
+            let at = self.chain;
+            let cell = self.cell(at);
+            let (below, token) = (cell.below.load(Relaxed), cell.token.load(Relaxed));
+            // From here on the cell may be sent to again.
+            cell.state.fetch_and(!MARKED, SeqCst);
+            self.chain = below;
+            if token != RETIRED {
+                return Some(Token(token));
+            }
+            self.recycle(at);
+        }
+        None
+    }
+
+    /// Gives a child process an eventfd of its own and forgets what was sent before.
+    pub(crate) fn fork(&mut self) -> Result<(), Errno> {
+        self.mailbox.eventfd.renew()?;
+        while self.next().is_some() {}
+        self.collect();
+        while self.next().is_some() {}
+        Ok(())
+    }
+}
+
+/// The token of a cell whose handle has been closed while a send was on its way.
+const RETIRED: u64 = u64::MAX;
+
+/// The right to send to one async handle, from anywhere and for as long as one likes.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    mailbox: Arc<Mailbox>,
+    ticket: Ticket,
+}
+
+impl Sender {
+    /// Sends; see [`Mailbox::send`].
+    pub fn send(&self) {
+        self.mailbox.send(self.ticket);
+    }
+}
+
+impl Engine {
+    /// Makes an async handle, which is active at once. Its token must not be `u64::MAX`.
+    pub fn async_init(&mut self, token: Token) -> Result<(Key, Ticket), Errno> {
+        if token.0 == RETIRED {
+            return Err(Errno::EINVAL);
+        }
+        let ticket = self.receiver.allocate(token)?;
+        match self.handles.insert(Kind::Async(ticket), token) {
+            Ok(key) => {
+                self.handles.set_active(key.index, true);
+                Ok((key, ticket))
+            }
+            Err(error) => {
+                self.receiver.retire(ticket);
+                Err(error)
+            }
+        }
+    }
+
+    /// What senders need besides the ticket.
+    pub fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.receiver.mailbox
+    }
+
+    /// A sender to an async handle.
+    pub fn async_sender(&self, ticket: Ticket) -> Sender {
+        Sender {
+            mailbox: self.receiver.mailbox.clone(),
+            ticket,
+        }
+    }
+
+    pub(crate) fn retire_async(&mut self, index: u32, ticket: Ticket) {
+        self.receiver.retire(ticket);
+        self.handles.set_active(index, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_found_across_segments() {
+        assert_eq!(locate(0), (0, 0));
+        assert_eq!(locate(63), (0, 63));
+        assert_eq!(locate(64), (1, 0));
+        assert_eq!(locate(191), (1, 127));
+        assert_eq!(locate(192), (2, 0));
+        assert!(locate(NIL - 1).0 < SEGMENTS + 1);
+    }
+
+    #[test]
+    fn sends_coalesce_and_arrive_in_order() {
+        let mut receiver = Receiver::new().unwrap();
+        let tickets: Vec<_> = (0..200)
+            .map(|token| receiver.allocate(Token(token)).unwrap())
+            .collect();
+        for &at in &[7, 150, 7, 64, 7, 150] {
+            receiver.mailbox.send(tickets[at]);
+        }
+        receiver.collect();
+        receiver.mailbox.send(tickets[64]);
+        let delivered: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
+        assert_eq!(delivered, [Token(7), Token(150), Token(64)]);
+        assert!(
+            receiver.mailbox.is_empty(),
+            "a send before its delivery is one with it"
+        );
+        receiver.mailbox.send(tickets[64]);
+        receiver.collect();
+        assert_eq!(receiver.next(), Some(Token(64)));
+        assert_eq!(receiver.next(), None);
+    }
+
+    #[test]
+    fn a_cell_in_flight_is_not_given_away() {
+        let mut receiver = Receiver::new().unwrap();
+        let old = receiver.allocate(Token(1)).unwrap();
+        receiver.mailbox.send(old);
+        receiver.retire(old);
+        let new = receiver.allocate(Token(2)).unwrap();
+        assert_ne!(new.cell, old.cell);
+        receiver.mailbox.send(old);
+        receiver.collect();
+        assert_eq!(receiver.next(), None, "nothing reaches a closed handle");
+        let reused = receiver.allocate(Token(3)).unwrap();
+        assert_eq!(reused.cell, old.cell);
+        receiver.mailbox.send(old);
+        assert!(receiver.mailbox.is_empty(), "a stale ticket sends nothing");
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        let mut receiver = Receiver::new().unwrap();
+        let counters: Vec<_> = (0..4).map(|_| Arc::new(AtomicU64::new(0))).collect();
+        let tickets: Vec<_> = (0..4)
+            .map(|token| receiver.allocate(Token(token)).unwrap())
+            .collect();
+        let mut seen = [0u64; 4];
+        const ROUNDS: u64 = 20_000;
+        std::thread::scope(|scope| {
+            for sender in 0..8 {
+                let (mailbox, ticket) = (receiver.mailbox.clone(), tickets[sender % 4]);
+                let counter = counters[sender % 4].clone();
+                scope.spawn(move || {
+                    for _ in 0..ROUNDS {
+                        counter.fetch_add(1, Relaxed);
+                        mailbox.send(ticket);
+                    }
+                });
+            }
+            while seen.iter().sum::<u64>() < 8 * ROUNDS {
+                receiver.collect();
+                while let Some(Token(token)) = receiver.next() {
+                    seen[token as usize] = counters[token as usize].load(Relaxed);
+                }
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(seen, [2 * ROUNDS; 4], "the last send's value was delivered");
+    }
+}

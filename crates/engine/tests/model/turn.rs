@@ -1,0 +1,188 @@
+//! A run of the loop, step by step.
+
+use crate::oracle::Oracle;
+use crate::rules::{Model, Phase};
+use blacklight_engine::{Event, Mode, Token};
+
+/// What the engine has been seen to do in one step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) event: Option<Event>,
+    /// The cached time afterwards, which is when the step's last wait ended.
+    pub(crate) now_ns: u64,
+}
+
+/// More phases than any step passes through: each turn without a callback ends in a wait.
+const TOO_MANY_PHASES: usize = 1_000;
+
+fn token(id: usize) -> Token {
+    Token(id as u64)
+}
+
+impl Model {
+    pub(crate) fn begin_run(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.phase = Phase::Enter;
+    }
+
+    /// Goes on to the next callback and compares it with the one that was seen.
+    pub(crate) fn step(&mut self, seen: Seen, oracle: &mut Oracle) -> Result<(), String> {
+        for _ in 0..TOO_MANY_PHASES {
+            let expected = match self.phase {
+                Phase::Done => {
+                    return match seen.event {
+                        None => Ok(()),
+                        Some(event) => Err(format!("{event:?} after the end of the run")),
+                    };
+                }
+                Phase::Io => match self.accept_io(seen.event, oracle)? {
+                    true => return Ok(()),
+                    false => None,
+                },
+                Phase::Pending | Phase::PendingAgain => match self.accept_pending(seen.event)? {
+                    true => return Ok(()),
+                    false => None,
+                },
+                _ => self.next_callback(),
+            };
+            if expected.is_some() && expected == seen.event {
+                return Ok(());
+            }
+            if let Some(expected) = expected {
+                return Err(format!("{expected:?} was to come in {:?}", self.phase));
+            }
+            self.phase = self.following(seen, oracle)?;
+        }
+        Err("the run goes on and on and calls nobody".to_string())
+    }
+
+    /// The next callback of a phase whose order is known.
+    fn next_callback(&mut self) -> Option<Event> {
+        match self.phase {
+            Phase::TimersFirst | Phase::Timers => self.next_due().map(|id| Event::Timer(token(id))),
+            Phase::Idle => self.idle.next().map(|id| Event::Idle(token(id))),
+            Phase::Prepare => self.prepare.next().map(|id| Event::Prepare(token(id))),
+            Phase::Check => self.check.next().map(|id| Event::Check(token(id))),
+            Phase::Asyncs => self.next_mail().map(|id| Event::Async(token(id))),
+            Phase::Closing => self.next_closed().map(|id| Event::Closed(token(id))),
+            _ => None,
+        }
+    }
+
+    fn following(&mut self, seen: Seen, oracle: &mut Oracle) -> Result<Phase, String> {
+        Ok(match self.phase {
+            Phase::Enter => self.enter(),
+            Phase::TimersFirst => Phase::Turn,
+            Phase::Turn => self.turn(),
+            Phase::Pending => {
+                self.idle.begin();
+                Phase::Idle
+            }
+            Phase::Idle => {
+                self.prepare.begin();
+                Phase::Prepare
+            }
+            Phase::Prepare => {
+                self.poll(seen, oracle)?;
+                Phase::Io
+            }
+            Phase::Io => {
+                self.delivering = std::mem::take(&mut self.mail);
+                Phase::Asyncs
+            }
+            Phase::Asyncs => Phase::PendingAgain,
+            Phase::PendingAgain => {
+                self.check.begin();
+                Phase::Check
+            }
+            Phase::Check => {
+                self.closing_now = std::mem::take(&mut self.closing);
+                Phase::Closing
+            }
+            Phase::Closing => {
+                self.begin_timers();
+                Phase::Timers
+            }
+            Phase::Timers => {
+                self.alive = self.is_alive();
+                match self.mode {
+                    Mode::Default => Phase::Turn,
+                    Mode::Once | Mode::NoWait => self.finish(),
+                }
+            }
+            Phase::Done => Phase::Done,
+        })
+    }
+
+    fn enter(&mut self) -> Phase {
+        self.alive = self.is_alive();
+        if !self.alive {
+            self.now_ns = self.world.now_ns;
+            return Phase::Turn;
+        }
+        if self.mode == Mode::Default && !self.stop {
+            self.begin_timers();
+            return Phase::TimersFirst;
+        }
+        Phase::Turn
+    }
+
+    fn turn(&mut self) -> Phase {
+        if !self.alive || self.stop {
+            return self.finish();
+        }
+        self.may_sleep = self.pending.is_empty() && self.idle.started.is_empty();
+        Phase::Pending
+    }
+
+    fn finish(&mut self) -> Phase {
+        self.stop = false;
+        Phase::Done
+    }
+
+    /// All timers that are due are taken out first, and are inactive from then on.
+    fn begin_timers(&mut self) {
+        self.now_ns = self.world.now_ns;
+        while let Some(id) = self.next_timer()
+            && self.handles[id].due_ns <= self.now_ns
+        {
+            self.handles[id].active = false;
+            self.ready.push((id, self.handles[id].start));
+        }
+    }
+
+    /// The next of those that has not been stopped, closed or started anew meanwhile. One
+    /// that repeats is started again before it is called.
+    fn next_due(&mut self) -> Option<usize> {
+        while !self.ready.is_empty() {
+            let (id, start) = self.ready.remove(0);
+            if self.handles[id].start != start {
+                continue;
+            }
+            self.handles[id].start = 0;
+            let repeat_ms = self.handles[id].repeat_ms;
+            if repeat_ms != 0 {
+                self.arm(id, repeat_ms);
+            }
+            return Some(id);
+        }
+        None
+    }
+
+    fn next_mail(&mut self) -> Option<usize> {
+        while !self.delivering.is_empty() {
+            let id = self.delivering.remove(0);
+            if self.handles[id].active {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// The last closed is the first to be finished.
+    fn next_closed(&mut self) -> Option<usize> {
+        let id = self.closing_now.pop()?;
+        self.bury(id);
+        Some(id)
+    }
+}

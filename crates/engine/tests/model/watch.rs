@@ -1,0 +1,248 @@
+//! Waiting for descriptors, and what their owners are told.
+//!
+//! What the kernel has been asked for follows what is wanted with a delay: more is asked
+//! for right before a wait, less once something has been reported that nobody wants. And a
+//! wait that ended without anything to tell goes on for the rest of its time, which counts
+//! from the loop's own time.
+
+use crate::oracle::Oracle;
+use crate::rules::Model;
+use crate::turn::Seen;
+use crate::world::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
+use blacklight_engine::{Errno, Event, Mode, Readiness};
+
+const ASKABLE: u32 = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
+
+/// One wait that breaks down is as good as many; a second one may hit after a refusal.
+const BREAKDOWNS: u32 = 2;
+
+/// What a poll handle's mask means to the kernel.
+pub(crate) fn to_mask(wanted: Readiness) -> u32 {
+    let mut mask = 0;
+    for (readiness, bit) in [
+        (Readiness::READABLE, POLLIN),
+        (Readiness::WRITABLE, POLLOUT),
+        (Readiness::DISCONNECT, POLLRDHUP),
+        (Readiness::PRIORITIZED, POLLPRI),
+    ] {
+        if wanted.contains(readiness) {
+            mask |= bit;
+        }
+    }
+    mask
+}
+
+impl Model {
+    pub(crate) fn poll(&mut self, seen: Seen, oracle: &mut Oracle) -> Result<(), String> {
+        let sleeps = match self.mode {
+            Mode::Default => true,
+            Mode::Once => self.may_sleep,
+            Mode::NoWait => false,
+        };
+        let mut timeout = if sleeps {
+            self.poll_timeout()
+        } else {
+            Some(0)
+        };
+        let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
+        self.loop_count += 1;
+        let mut breakdowns = 0;
+        loop {
+            self.ask(oracle);
+            if !self.pending.is_empty() || !self.mail.is_empty() {
+                timeout = Some(0);
+            }
+            let may_break = self.world.may.break_down && breakdowns < BREAKDOWNS;
+            if may_break && oracle.choose(2) == 1 {
+                breakdowns += 1;
+                self.forget_what_was_asked();
+            } else {
+                let began_ns = self.world.now_ns;
+                self.wait(timeout, deadline_ns, seen, oracle)?;
+                self.slept_ns += self.world.now_ns - began_ns;
+            }
+            self.now_ns = self.world.now_ns;
+            let events = self.batch.len() as u64 + u64::from(!self.mail.is_empty());
+            self.events += events;
+            if timeout == Some(0) {
+                self.events_waiting += events;
+            }
+            if events > 0 || timeout == Some(0) {
+                return Ok(());
+            }
+            if let Some(deadline_ns) = deadline_ns {
+                if self.now_ns >= deadline_ns {
+                    return Ok(());
+                }
+                timeout = Some(deadline_ns - self.now_ns);
+            }
+        }
+    }
+
+    /// Asks the kernel for what is wanted and has not been asked for yet.
+    fn ask(&mut self, oracle: &mut Oracle) {
+        for id in 0..self.handles.len() {
+            let handle = &mut self.handles[id];
+            if handle.wanted & !handle.asked == 0 {
+                continue;
+            }
+            let is_new = handle.asked == 0;
+            if is_new && self.world.ready(handle.fd).is_none() {
+                self.pending.push((id, Errno::EBADF));
+            } else if is_new && self.world.may.refuse && oracle.choose(2) == 1 {
+                self.pending.push((id, Errno::ENOMEM));
+            } else {
+                handle.asked = handle.wanted;
+            }
+        }
+    }
+
+    pub(crate) fn forget_what_was_asked(&mut self) {
+        self.batch.clear();
+        for handle in &mut self.handles {
+            handle.asked = 0;
+        }
+    }
+
+    /// One wait. If waits may end early, then either this one does so and goes on until the
+    /// loop's own deadline, or it ends after that, which is when it was seen to end.
+    fn wait(
+        &mut self,
+        timeout: Option<u64>,
+        deadline_ns: Option<u64>,
+        seen: Seen,
+        oracle: &mut Oracle,
+    ) -> Result<(), String> {
+        let until_ns = timeout.map(|timeout| self.world.now_ns.saturating_add(timeout));
+        let (Some(deadline_ns), true) = (deadline_ns, self.world.may.end_early) else {
+            return self.wait_until(until_ns);
+        };
+        if timeout == Some(0) {
+            return self.wait_until(until_ns);
+        }
+        match oracle.choose(3) {
+            0 => self.wait_until(until_ns),
+            1 if self.world.now_ns < deadline_ns => self.wait_until(Some(deadline_ns)),
+            2 if seen.now_ns >= deadline_ns && seen.now_ns >= self.world.now_ns => {
+                self.wait_until(Some(seen.now_ns))?;
+                if until_ns.is_some_and(|until_ns| self.world.now_ns >= until_ns) {
+                    return Err("a wait ended early and late".to_string());
+                }
+                Ok(())
+            }
+            _ => Err("a wait had no reason to end early".to_string()),
+        }
+    }
+
+    /// Lets time pass until something happens, but not for longer than asked for.
+    fn wait_until(&mut self, until_ns: Option<u64>) -> Result<(), String> {
+        loop {
+            let sends = self.world.act();
+            for &id in &sends {
+                self.send(id);
+            }
+            self.batch = self.found();
+            let is_over = until_ns.is_some_and(|until_ns| until_ns <= self.world.now_ns);
+            if !sends.is_empty() || !self.batch.is_empty() || is_over {
+                return Ok(());
+            }
+            let next_ns = until_ns.into_iter().chain(self.world.next_act_ns()).min();
+            self.world.now_ns = next_ns.ok_or("nothing will ever wake the loop")?;
+        }
+    }
+
+    /// What the kernel has to report right now.
+    fn found(&self) -> Vec<(usize, u32)> {
+        let mut found = Vec::new();
+        for (id, handle) in self.handles.iter().enumerate() {
+            let mask = match self.world.ready(handle.fd) {
+                Some(ready) => ready & (handle.asked | POLLERR | POLLHUP),
+                None => POLLNVAL,
+            };
+            if handle.asked != 0 && mask != 0 {
+                found.push((id, mask));
+            }
+        }
+        found
+    }
+
+    /// What a handle is told of something that the kernel reports, if it wants to hear it.
+    fn told(&self, id: usize, mask: u32) -> Option<Result<Readiness, Errno>> {
+        let wanted = self.handles[id].wanted;
+        let mut events = mask & (wanted | POLLERR | POLLHUP | POLLNVAL);
+        if events == 0 {
+            return None;
+        }
+        if events & ASKABLE == 0 {
+            // A bare error or hang-up: the owner finds out by doing what it wanted to do.
+            events |= wanted;
+        }
+        let is_error = events & POLLERR != 0 && events & POLLPRI == 0;
+        if is_error || events & POLLNVAL != 0 {
+            return Some(Err(Errno::EBADF));
+        }
+        let all = (0..16).filter_map(Readiness::from_bits);
+        let told = all.filter(|&readiness| to_mask(readiness) == events & ASKABLE);
+        told.map(Ok).next()
+    }
+
+    /// Accepts a poll handle's event if it is one of those that may come now. If it is not,
+    /// the poll phase must be over: whoever is left in the batch wants nothing of it.
+    pub(crate) fn accept_io(
+        &mut self,
+        event: Option<Event>,
+        oracle: &mut Oracle,
+    ) -> Result<bool, String> {
+        let batch = std::mem::take(&mut self.batch);
+        let is_seen = |&(id, mask): &(usize, u32)| match event {
+            Some(Event::Poll(token, result)) => {
+                token.0 == id as u64 && self.told(id, mask) == Some(result)
+            }
+            _ => false,
+        };
+        let Some(at) = batch.iter().position(is_seen) else {
+            for (id, mask) in batch {
+                if let Some(told) = self.told(id, mask) {
+                    return Err(format!("poll handle {id} was to be told {told:?}"));
+                }
+                self.handles[id].asked = self.handles[id].wanted;
+            }
+            return Ok(false);
+        };
+        for (other, &(id, mask)) in batch.iter().enumerate() {
+            let is_wanted = self.told(id, mask).is_some();
+            if other == at {
+                continue;
+            }
+            if is_wanted || oracle.choose(2) == 0 {
+                self.batch.push((id, mask));
+            } else {
+                // It came before this one in the batch, and nobody wanted it then.
+                self.handles[id].asked = self.handles[id].wanted;
+            }
+        }
+        let (id, mask) = batch[at];
+        if self.told(id, mask) == Some(Err(Errno::EBADF)) {
+            self.halt(id);
+        }
+        Ok(true)
+    }
+
+    /// Accepts the error of a poll handle that the kernel has refused to watch, which is
+    /// stopped by that. All of them must have come before the phase is over.
+    pub(crate) fn accept_pending(&mut self, event: Option<Event>) -> Result<bool, String> {
+        if let Some(Event::Poll(token, Err(error))) = event
+            && let Some(&(id, _)) = self
+                .pending
+                .iter()
+                .find(|&&(id, refused)| id as u64 == token.0 && refused == error)
+        {
+            self.halt(id);
+            return Ok(true);
+        }
+        match self.pending.first() {
+            Some((id, error)) => Err(format!("poll handle {id} was to be told {error:?}")),
+            None => Ok(false),
+        }
+    }
+}
