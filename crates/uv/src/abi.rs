@@ -1,0 +1,215 @@
+//! The C structs, as far as this library reads or writes them.
+//!
+//! Sizes and offsets are libuv 1.53.0's and never change. What programs may look at
+//! directly, and who keeps it true:
+//!
+//! | field | owner | kept true |
+//! | --- | --- | --- |
+//! | `uv_loop_t.data`, `uv_handle_t.data` | the program | we never touch it |
+//! | `uv_loop_t.active_handles` | shared: programs may change it to keep a loop alive | taken over by the engine before every call, written back after |
+//! | `uv_loop_t.active_reqs.count` | us | written after every call |
+//! | `uv_loop_t.closing_handles` | us | null or not, written after every call |
+//! | `uv_loop_t.backend_fd` | us | written at init and fork |
+//! | `uv_handle_t.loop`, `.type` | us | written at init |
+//! | `uv_handle_t.close_cb` | us | written by `uv_close` |
+//! | `uv_timer_t.timeout`, `.repeat` | us | written whenever the timer is started or set |
+//! | `uv_poll_t.io_watcher.fd` | us | written at init, −1 once closed |
+//!
+//! The engine's key for a handle is in `handle_queue`, which no program has a use for.
+
+use std::ffi::{c_int, c_uint, c_ulong, c_void};
+use std::mem::offset_of;
+
+/// Two words that libuv used as links of a list.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Queue {
+    pub(crate) next: *mut c_void,
+    pub(crate) prev: *mut c_void,
+}
+
+/// The loop.
+#[repr(C)]
+pub struct uv_loop_t {
+    pub(crate) data: *mut c_void,
+    pub(crate) active_handles: c_uint,
+    handle_queue: Queue,
+    pub(crate) active_reqs: ActiveRequests,
+    pub(crate) internal_fields: *mut crate::engine::LoopState,
+    stop_flag: c_uint,
+    flags: c_ulong,
+    pub(crate) backend_fd: c_int,
+    lists: [Queue; 2],
+    watchers: *mut c_void,
+    nwatchers: c_uint,
+    nfds: c_uint,
+    wq: Queue,
+    wq_mutex: libc::pthread_mutex_t,
+    wq_async: uv_async_t,
+    cloexec_lock: libc::pthread_rwlock_t,
+    pub(crate) closing_handles: *mut uv_handle_t,
+    rest: [u64; 60],
+}
+
+/// The count of active requests, in the place of an older pointer.
+#[repr(C)]
+pub union ActiveRequests {
+    unused: *mut c_void,
+    pub(crate) count: c_uint,
+}
+
+/// Called when a handle has been closed.
+pub type uv_close_cb = Option<unsafe extern "C" fn(*mut uv_handle_t)>;
+/// Called for each handle of a loop.
+pub type uv_walk_cb = Option<unsafe extern "C" fn(*mut uv_handle_t, *mut c_void)>;
+/// Called when a timer is due.
+pub type uv_timer_cb = Option<unsafe extern "C" fn(*mut uv_timer_t)>;
+/// Called on every turn of the loop by an idle, prepare or check handle.
+pub type LoopWatcherCb = Option<unsafe extern "C" fn(*mut LoopWatcher)>;
+/// Called after `uv_async_send`.
+pub type uv_async_cb = Option<unsafe extern "C" fn(*mut uv_async_t)>;
+/// Called when a descriptor is ready.
+pub type uv_poll_cb = Option<unsafe extern "C" fn(*mut uv_poll_t, c_int, c_int)>;
+
+/// What all handles begin with.
+#[repr(C)]
+pub struct uv_handle_t {
+    pub(crate) data: *mut c_void,
+    pub(crate) loop_: *mut uv_loop_t,
+    pub(crate) type_: c_int,
+    pub(crate) close_cb: uv_close_cb,
+    /// The engine's key.
+    pub(crate) key: u64,
+    spare: u64,
+    u: [*mut c_void; 4],
+    next_closing: *mut uv_handle_t,
+    pub(crate) flags: c_uint,
+}
+
+/// A timer.
+#[repr(C)]
+pub struct uv_timer_t {
+    pub(crate) handle: uv_handle_t,
+    pub(crate) timer_cb: uv_timer_cb,
+    node: [*mut c_void; 3],
+    pub(crate) timeout: u64,
+    pub(crate) repeat: u64,
+    start_id: u64,
+}
+
+/// `uv_idle_t`, `uv_prepare_t` and `uv_check_t`, which are alike.
+#[repr(C)]
+pub struct LoopWatcher {
+    pub(crate) handle: uv_handle_t,
+    pub(crate) cb: LoopWatcherCb,
+    queue: Queue,
+}
+
+/// An async handle.
+#[repr(C)]
+pub struct uv_async_t {
+    pub(crate) handle: uv_handle_t,
+    pub(crate) async_cb: uv_async_cb,
+    /// The loop's mailbox, and the handle's ticket to it: all that a sender looks at.
+    pub(crate) mailbox: *const blacklight_engine::Mailbox,
+    pub(crate) ticket: u64,
+    pending: c_int,
+}
+
+/// A poll handle.
+#[repr(C)]
+pub struct uv_poll_t {
+    pub(crate) handle: uv_handle_t,
+    pub(crate) poll_cb: uv_poll_cb,
+    pub(crate) io_watcher: IoWatcher,
+}
+
+/// What libuv keeps of a watched descriptor.
+#[repr(C)]
+pub struct IoWatcher {
+    bits: usize,
+    queues: [Queue; 2],
+    pevents: c_uint,
+    events: c_uint,
+    pub(crate) fd: c_int,
+}
+
+/// What all requests begin with.
+#[repr(C)]
+pub struct uv_req_t {
+    pub(crate) data: *mut c_void,
+    pub(crate) type_: c_int,
+    reserved: [*mut c_void; 6],
+}
+
+/// Counters of a loop.
+#[repr(C)]
+pub struct uv_metrics_t {
+    pub(crate) loop_count: u64,
+    pub(crate) events: u64,
+    pub(crate) events_waiting: u64,
+    reserved: [*mut u64; 13],
+}
+
+const _: () = {
+    assert!(size_of::<uv_loop_t>() == 848);
+    assert!(offset_of!(uv_loop_t, active_handles) == 8);
+    assert!(offset_of!(uv_loop_t, active_reqs) == 32);
+    assert!(offset_of!(uv_loop_t, internal_fields) == 40);
+    assert!(offset_of!(uv_loop_t, backend_fd) == 64);
+    assert!(offset_of!(uv_loop_t, closing_handles) == 360);
+    assert!(size_of::<uv_handle_t>() == 96);
+    assert!(offset_of!(uv_handle_t, close_cb) == 24);
+    assert!(offset_of!(uv_handle_t, flags) == 88);
+    assert!(size_of::<uv_timer_t>() == 152);
+    assert!(offset_of!(uv_timer_t, timeout) == 128);
+    assert!(size_of::<LoopWatcher>() == 120);
+    assert!(size_of::<uv_async_t>() == 128);
+    assert!(size_of::<uv_poll_t>() == 160);
+    assert!(offset_of!(uv_poll_t, io_watcher) + offset_of!(IoWatcher, fd) == 152);
+    assert!(size_of::<uv_req_t>() == 64);
+    assert!(size_of::<uv_metrics_t>() == 128);
+};
+
+/// The kinds of handles, in libuv's order: the number, the name and the size of the struct.
+pub(crate) const HANDLE_TYPES: [(&std::ffi::CStr, usize); 17] = [
+    (c"async", size_of::<uv_async_t>()),
+    (c"check", size_of::<LoopWatcher>()),
+    (c"fs_event", 136),
+    (c"fs_poll", 104),
+    (c"handle", size_of::<uv_handle_t>()),
+    (c"idle", size_of::<LoopWatcher>()),
+    (c"pipe", 264),
+    (c"poll", size_of::<uv_poll_t>()),
+    (c"prepare", size_of::<LoopWatcher>()),
+    (c"process", 136),
+    (c"stream", 248),
+    (c"tcp", 248),
+    (c"timer", size_of::<uv_timer_t>()),
+    (c"tty", 312),
+    (c"udp", 216),
+    (c"signal", 152),
+    // Not a handle, and of no size, but it has a name.
+    (c"file", usize::MAX),
+];
+
+pub(crate) const UV_ASYNC: c_int = 1;
+pub(crate) const UV_CHECK: c_int = 2;
+pub(crate) const UV_IDLE: c_int = 6;
+pub(crate) const UV_POLL: c_int = 8;
+pub(crate) const UV_PREPARE: c_int = 9;
+pub(crate) const UV_TIMER: c_int = 13;
+
+/// The kinds of requests, likewise.
+pub(crate) const REQUEST_TYPES: [(&std::ffi::CStr, usize); 10] = [
+    (c"req", size_of::<uv_req_t>()),
+    (c"connect", 96),
+    (c"write", 192),
+    (c"shutdown", 80),
+    (c"udp_send", 320),
+    (c"fs", 440),
+    (c"work", 128),
+    (c"getaddrinfo", 160),
+    (c"getnameinfo", 1320),
+    (c"random", 144),
+];

@@ -1,0 +1,93 @@
+//! Memory that C callers see or free, from the allocator that they chose.
+//!
+//! The four functions are stored one by one, as libuv's documentation asks for the
+//! replacement to happen before anything else and on one thread. Memory must be given
+//! back to the allocator it came from: replacing it later is the caller's own peril.
+
+use blacklight_engine::Errno;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
+type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+
+static MALLOC: AtomicPtr<c_void> = AtomicPtr::new(libc::malloc as *mut c_void);
+static REALLOC: AtomicPtr<c_void> = AtomicPtr::new(libc::realloc as *mut c_void);
+static CALLOC: AtomicPtr<c_void> = AtomicPtr::new(libc::calloc as *mut c_void);
+static FREE: AtomicPtr<c_void> = AtomicPtr::new(libc::free as *mut c_void);
+
+/// Memory for `size` bytes, or null.
+pub(crate) fn malloc(size: usize) -> *mut c_void {
+    // SAFETY: the pointer is libc's malloc or what `uv_replace_allocator` was given as one.
+    unsafe { std::mem::transmute::<*mut c_void, Malloc>(MALLOC.load(Relaxed))(size) }
+}
+
+/// Gives memory back; null is allowed.
+///
+/// # Safety
+///
+/// `memory` came from this module and is not used again.
+pub(crate) unsafe fn free(memory: *mut c_void) {
+    if !memory.is_null() {
+        // SAFETY: as in `malloc`; the caller vouches for `memory`.
+        unsafe { std::mem::transmute::<*mut c_void, Free>(FREE.load(Relaxed))(memory) }
+    }
+}
+
+/// Moves a value into memory of its own, or says that there is none and drops it.
+pub(crate) fn boxed<T>(value: T) -> Result<*mut T, Errno> {
+    const { assert!(align_of::<T>() <= 16, "malloc aligns to 16") };
+    let memory = malloc(size_of::<T>()).cast::<T>();
+    if memory.is_null() {
+        return Err(Errno::ENOMEM);
+    }
+    // SAFETY: the allocator gave us room for a T, aligned for any type of C.
+    unsafe { memory.write(value) };
+    Ok(memory)
+}
+
+/// Drops a value made by [`boxed`] and gives its memory back.
+///
+/// # Safety
+///
+/// `value` came from [`boxed`] and is not used again.
+pub(crate) unsafe fn unboxed<T>(value: *mut T) {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        value.drop_in_place();
+        free(value.cast());
+    }
+}
+
+/// A copy of `text` with a NUL at its end, or null.
+pub(crate) fn c_string(text: &str) -> *mut std::ffi::c_char {
+    let memory = malloc(text.len() + 1).cast::<u8>();
+    if !memory.is_null() {
+        // SAFETY: there is room for the text and one byte more.
+        unsafe {
+            memory.copy_from_nonoverlapping(text.as_ptr(), text.len());
+            memory.add(text.len()).write(0);
+        }
+    }
+    memory.cast()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_replace_allocator(
+    malloc: Option<Malloc>,
+    realloc: Option<Realloc>,
+    calloc: Option<Calloc>,
+    free: Option<Free>,
+) -> c_int {
+    let (Some(malloc), Some(realloc), Some(calloc), Some(free)) = (malloc, realloc, calloc, free)
+    else {
+        return Errno::EINVAL.code();
+    };
+    MALLOC.store(malloc as *mut c_void, Relaxed);
+    REALLOC.store(realloc as *mut c_void, Relaxed);
+    CALLOC.store(calloc as *mut c_void, Relaxed);
+    FREE.store(free as *mut c_void, Relaxed);
+    0
+}

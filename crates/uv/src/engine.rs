@@ -1,0 +1,91 @@
+//! How the C face reaches the engine behind a `uv_loop_t`.
+
+use crate::abi::{uv_handle_t, uv_loop_t};
+use blacklight_engine::{Engine, Errno, IdleTime, Key, Mailbox, Token};
+use std::ffi::c_int;
+use std::sync::Arc;
+
+/// What `internal_fields` points to.
+pub struct LoopState {
+    pub(crate) engine: Engine,
+    /// What other threads use of the loop, which must not be reached through the engine.
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) idle_time: Arc<IdleTime>,
+}
+
+/// Lends the loop's engine to `f`, and keeps the fields of the loop that C programs look at
+/// in step with it.
+///
+/// # Safety
+///
+/// `loop_` is an initialised loop, used by this thread alone, and `f` calls no user code.
+#[inline(always)]
+pub(crate) unsafe fn with<R>(loop_: *mut uv_loop_t, f: impl FnOnce(&mut Engine) -> R) -> R {
+    // SAFETY: the caller vouches for the loop. No other reference to the engine exists:
+    // they are made here only, and none outlives the call, in which no user code runs.
+    unsafe {
+        let engine = &mut (*(*loop_).internal_fields).engine;
+        engine.set_active_handles((*loop_).active_handles);
+        let result = f(engine);
+        (*loop_).active_handles = engine.active_handles();
+        (*loop_).active_reqs.count = engine.active_requests();
+        // Any address will do: nobody may follow it.
+        (*loop_).closing_handles = match engine.has_closing() {
+            true => std::ptr::dangling_mut(),
+            false => std::ptr::null_mut(),
+        };
+        result
+    }
+}
+
+/// Lends the engine of a handle's loop to `f`, with the handle's key.
+///
+/// # Safety
+///
+/// `handle` was initialised, and its loop is as [`with`] asks.
+#[inline(always)]
+pub(crate) unsafe fn with_handle<R>(
+    handle: *const uv_handle_t,
+    f: impl FnOnce(&mut Engine, Key) -> R,
+) -> R {
+    // SAFETY: the caller vouches for both.
+    unsafe {
+        let key = Key::from_bits((*handle).key);
+        with((*handle).loop_, |engine| f(engine, key))
+    }
+}
+
+/// Fills in what all handles have in common.
+///
+/// # Safety
+///
+/// `handle` is writable memory of at least a `uv_handle_t`'s size.
+pub(crate) unsafe fn init(handle: *mut uv_handle_t, loop_: *mut uv_loop_t, type_: c_int, key: Key) {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        (*handle).loop_ = loop_;
+        (*handle).type_ = type_;
+        (*handle).close_cb = None;
+        (*handle).key = key.to_bits();
+        (*handle).flags = 0;
+    }
+}
+
+/// A handle's token is its address.
+pub(crate) fn token<T>(handle: *mut T) -> Token {
+    Token(handle.expose_provenance() as u64)
+}
+
+/// The handle behind a token.
+pub(crate) fn handle<T>(token: Token) -> *mut T {
+    std::ptr::with_exposed_provenance_mut(token.0 as usize)
+}
+
+/// A result in libuv's numbers.
+#[inline]
+pub(crate) fn code(result: Result<(), Errno>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => error.code(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Errors by name and in words.
+
+use crate::alloc;
+use blacklight_engine::Errno;
+use std::ffi::{CStr, c_char, c_int};
+
+/// A text that lives for ever: for a code that nobody knows it is made up, and leaks, as
+/// libuv's documentation warns.
+fn permanent(known: Option<&'static CStr>, code: c_int) -> *const c_char {
+    if let Some(text) = known {
+        return text.as_ptr();
+    }
+    let text = alloc::c_string(&format!("Unknown system error {code}"));
+    match text.is_null() {
+        true => c"Unknown system error".as_ptr(),
+        false => text,
+    }
+}
+
+/// Copies a text into the caller's buffer, cut to fit.
+///
+/// # Safety
+///
+/// `buffer` has room for `size` bytes.
+unsafe fn copied(
+    known: Option<&'static CStr>,
+    code: c_int,
+    buffer: *mut c_char,
+    size: usize,
+) -> *mut c_char {
+    let unknown;
+    let text = match known {
+        Some(text) => text.to_bytes(),
+        None => {
+            unknown = format!("Unknown system error {code}");
+            unknown.as_bytes()
+        }
+    };
+    if let Some(room) = size.checked_sub(1) {
+        let len = text.len().min(room);
+        // SAFETY: `len` bytes and a NUL fit into the buffer.
+        unsafe {
+            buffer
+                .cast::<u8>()
+                .copy_from_nonoverlapping(text.as_ptr(), len);
+            buffer.add(len).write(0);
+        }
+    }
+    buffer
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn uv_err_name(code: c_int) -> *const c_char {
+    permanent(Errno::from_code(code).name_c(), code)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_err_name_r(code: c_int, buffer: *mut c_char, size: usize) -> *mut c_char {
+    // SAFETY: the caller vouches for its buffer.
+    unsafe { copied(Errno::from_code(code).name_c(), code, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn uv_strerror(code: c_int) -> *const c_char {
+    permanent(Errno::from_code(code).message_c(), code)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_strerror_r(code: c_int, buffer: *mut c_char, size: usize) -> *mut c_char {
+    // SAFETY: the caller vouches for its buffer.
+    unsafe { copied(Errno::from_code(code).message_c(), code, buffer, size) }
+}
+
+/// On Unix libuv's codes are negated errnos; one that is negative already stays.
+#[unsafe(no_mangle)]
+extern "C" fn uv_translate_sys_error(sys_errno: c_int) -> c_int {
+    match sys_errno > 0 {
+        true => -sys_errno,
+        false => sys_errno,
+    }
+}

@@ -1,0 +1,134 @@
+//! What all handles have in common.
+
+use crate::abi::{HANDLE_TYPES, UV_POLL, uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
+use crate::{engine, loop_};
+use blacklight_engine::Errno;
+use std::ffi::{CString, c_char, c_int, c_void};
+
+fn entry(type_: c_int) -> Option<&'static (&'static std::ffi::CStr, usize)> {
+    HANDLE_TYPES.get(usize::try_from(type_).ok()?.checked_sub(1)?)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn uv_handle_size(type_: c_int) -> usize {
+    entry(type_).map_or(usize::MAX, |entry| entry.1)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn uv_handle_type_name(type_: c_int) -> *const c_char {
+    entry(type_).map_or(std::ptr::null(), |entry| entry.0.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_handle_get_type(handle: *const uv_handle_t) -> c_int {
+    // SAFETY: the caller gives us a handle.
+    unsafe { (*handle).type_ }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_handle_get_data(handle: *const uv_handle_t) -> *mut c_void {
+    // SAFETY: the caller gives us a handle.
+    unsafe { (*handle).data }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_handle_get_loop(handle: *const uv_handle_t) -> *mut uv_loop_t {
+    // SAFETY: the caller gives us a handle.
+    unsafe { (*handle).loop_ }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_handle_set_data(handle: *mut uv_handle_t, data: *mut c_void) {
+    // SAFETY: the caller gives us a handle.
+    unsafe { (*handle).data = data }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_is_active(handle: *const uv_handle_t) -> c_int {
+    // SAFETY: the caller gives us a handle.
+    unsafe { engine::with_handle(handle, |engine, key| c_int::from(engine.is_active(key))) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_is_closing(handle: *const uv_handle_t) -> c_int {
+    // SAFETY: the caller gives us a handle.
+    unsafe { engine::with_handle(handle, |engine, key| c_int::from(engine.is_closing(key))) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_ref(handle: *mut uv_handle_t) {
+    // SAFETY: the caller gives us a handle.
+    unsafe { engine::with_handle(handle, |engine, key| engine.reference(key)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_unref(handle: *mut uv_handle_t) {
+    // SAFETY: the caller gives us a handle.
+    unsafe { engine::with_handle(handle, |engine, key| engine.unreference(key)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
+    // SAFETY: the caller gives us a handle.
+    unsafe { engine::with_handle(handle, |engine, key| c_int::from(engine.has_reference(key))) }
+}
+
+/// Closing a handle that is closing already does nothing: its callback is on its way.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_close_cb) {
+    // SAFETY: the caller gives us a handle.
+    unsafe {
+        if engine::with_handle(handle, |engine, key| engine.close(key)).is_ok() {
+            (*handle).close_cb = close_cb;
+            if (*handle).type_ == UV_POLL {
+                (*handle.cast::<uv_poll_t>()).io_watcher.fd = -1;
+            }
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_fileno(handle: *const uv_handle_t, fd: *mut c_int) -> c_int {
+    // SAFETY: the caller gives us a handle and room for a descriptor.
+    unsafe {
+        let found = match (*handle).type_ {
+            UV_POLL => engine::with_handle(handle, |engine, key| engine.poll_fd(key)),
+            _ => Err(Errno::EINVAL),
+        };
+        engine::code(found.map(|found| *fd = found))
+    }
+}
+
+/// Prints a line for each handle, or for each active one.
+///
+/// # Safety
+///
+/// The loop is the caller's own, and `stream` is open or null, which means standard error.
+pub(crate) unsafe fn print(loop_: *mut uv_loop_t, stream: *mut libc::FILE, only_active: bool) {
+    let line = |handle: *mut uv_handle_t| {
+        // SAFETY: the walk gives us handles of the loop.
+        let (referenced, active, type_) = unsafe {
+            let flags = engine::with_handle(handle, |engine, key| {
+                (engine.has_reference(key), engine.is_active(key))
+            });
+            (flags.0, flags.1, (*handle).type_)
+        };
+        if only_active && !active {
+            return;
+        }
+        let name = entry(type_).map_or("?".into(), |entry| entry.0.to_string_lossy());
+        let mark = |set, mark| if set { mark } else { '-' };
+        let (referenced, active) = (mark(referenced, 'R'), mark(active, 'A'));
+        let text = format!("[{referenced}{active}-] {name:8} {handle:p}\n");
+        let text = CString::new(text).unwrap_or_default();
+        // SAFETY: the text ends in a NUL; the caller vouches for the stream.
+        unsafe {
+            match stream.is_null() {
+                true => drop(libc::write(2, text.as_ptr().cast(), text.count_bytes())),
+                false => drop(libc::fputs(text.as_ptr(), stream)),
+            }
+        }
+    };
+    // SAFETY: the caller vouches for the loop.
+    unsafe { loop_::for_each_handle(loop_, line) }
+}

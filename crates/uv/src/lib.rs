@@ -1,0 +1,42 @@
+//! `libuv.so.1` on the Blacklight engine: the C face.
+//!
+//! Every exported function does the same four things: it checks its arguments, decodes
+//! the handle's key from the C struct, makes one safe call into the engine, and turns the
+//! result into libuv's numbers. Whatever is unsafe about that is unsafe because C is:
+//! each function trusts its caller for what libuv's documentation asks of the caller, which
+//! is that pointers are valid, that handles were initialised and have not been freed, and
+//! that a loop is used by one thread at a time. Beyond that it trusts nobody.
+//!
+//! Rules of this crate:
+//!
+//! 1. **No reference to the engine is held while user code runs.** [`engine::with`] lends it
+//!    for the length of one call; `uv_run` calls back with nothing borrowed.
+//! 2. **C structs are touched by raw pointer only**, field by field, since their owner may
+//!    look at them at any time. [`abi`] describes them and lists the fields that programs
+//!    may look at; a constant assertion holds each to its offset.
+//! 3. **Nothing unwinds into C**: the release profile aborts on panic, and so does Rust at
+//!    the border of an `extern "C"` function otherwise.
+//! 4. **Memory that C callers see or free** comes from [`alloc`], which honours
+//!    `uv_replace_allocator`.
+
+#![allow(non_camel_case_types, reason = "the C names are the interface")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "what C callers owe is libuv's documentation, once for all; see above"
+)]
+
+pub mod abi;
+pub mod alloc;
+pub mod async_;
+pub mod engine;
+pub mod error;
+pub mod handle;
+pub mod loop_;
+pub mod loop_watcher;
+pub mod metrics;
+pub mod poll;
+pub mod req;
+pub mod run;
+pub mod time;
+pub mod timer;
+pub mod version;

@@ -1,0 +1,269 @@
+//! Loops: making and closing them, and what one can ask of them.
+
+use crate::abi::{uv_handle_t, uv_loop_t, uv_walk_cb};
+use crate::engine::{self, LoopState};
+use crate::{alloc, handle};
+use blacklight_engine::{Engine, Errno, Mechanism};
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// The poller that the environment asks for; an unknown name is an error, not a guess.
+fn mechanism() -> Result<Option<Mechanism>, Errno> {
+    match std::env::var_os("BLACKLIGHT_POLLER") {
+        None => Ok(None),
+        Some(name) if name.is_empty() => Ok(None),
+        Some(name) => {
+            let mechanism = name.to_str().and_then(Mechanism::from_name);
+            mechanism.map(Some).ok_or(Errno::EINVAL)
+        }
+    }
+}
+
+fn new_state() -> Result<*mut LoopState, Errno> {
+    let engine = Engine::new(mechanism()?)?;
+    alloc::boxed(LoopState {
+        mailbox: engine.mailbox().clone(),
+        idle_time: engine.idle_time().clone(),
+        engine,
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_init(loop_: *mut uv_loop_t) -> c_int {
+    let state = match new_state() {
+        Ok(state) => state,
+        Err(error) => return error.code(),
+    };
+    // SAFETY: the caller gives us memory for a loop. `data` is the program's own and may
+    // have been set before.
+    unsafe {
+        let data = (*loop_).data;
+        loop_.write_bytes(0, 1);
+        (*loop_).data = data;
+        (*loop_).internal_fields = state;
+        (*loop_).backend_fd = uv_backend_fd(loop_);
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_close(loop_: *mut uv_loop_t) -> c_int {
+    // SAFETY: the caller gives us a loop that it no longer runs. A loop that was closed
+    // already, or never opened, has no state.
+    unsafe {
+        let state = (*loop_).internal_fields;
+        if state.is_null() {
+            return Errno::EINVAL.code();
+        }
+        if !engine::with(loop_, |engine| engine.is_unused()) {
+            return Errno::EBUSY.code();
+        }
+        (*loop_).internal_fields = std::ptr::null_mut();
+        (*loop_).backend_fd = -1;
+        alloc::unboxed(state);
+    }
+    // The default loop can be opened anew after it was closed.
+    let _ = DEFAULT.compare_exchange(loop_, std::ptr::null_mut(), Relaxed, Relaxed);
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_new() -> *mut uv_loop_t {
+    let loop_ = alloc::malloc(size_of::<uv_loop_t>()).cast::<uv_loop_t>();
+    if loop_.is_null() {
+        return loop_;
+    }
+    // SAFETY: this is memory for a loop; `uv_loop_init` keeps `data` as it finds it.
+    unsafe {
+        (*loop_).data = std::ptr::null_mut();
+        if uv_loop_init(loop_) != 0 {
+            alloc::free(loop_.cast());
+            return std::ptr::null_mut();
+        }
+    }
+    loop_
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_delete(loop_: *mut uv_loop_t) {
+    let is_default = loop_ == DEFAULT.load(Relaxed);
+    // SAFETY: the caller gives us a loop from `uv_loop_new` or `uv_default_loop`. One that
+    // is busy is left as it is: leaking it is better than pulling it from under its handles.
+    unsafe {
+        if uv_loop_close(loop_) == 0 && !is_default {
+            alloc::free(loop_.cast());
+        }
+    }
+}
+
+struct Storage(UnsafeCell<MaybeUninit<uv_loop_t>>);
+
+// SAFETY: it is only ever handed out as a raw pointer, and `uv_default_loop` is documented
+// not to be thread-safe.
+unsafe impl Sync for Storage {}
+
+static STORAGE: Storage = Storage(UnsafeCell::new(MaybeUninit::zeroed()));
+static DEFAULT: AtomicPtr<uv_loop_t> = AtomicPtr::new(std::ptr::null_mut());
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_default_loop() -> *mut uv_loop_t {
+    let open = DEFAULT.load(Relaxed);
+    if !open.is_null() {
+        return open;
+    }
+    let loop_ = STORAGE.0.get().cast();
+    // SAFETY: the storage is large enough and zeroed, or has held a loop before.
+    if unsafe { uv_loop_init(loop_) } != 0 {
+        return std::ptr::null_mut();
+    }
+    DEFAULT.store(loop_, Relaxed);
+    loop_
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn uv_loop_size() -> usize {
+    size_of::<uv_loop_t>()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_alive(loop_: *const uv_loop_t) -> c_int {
+    // SAFETY: the caller gives us a loop. Its own fields say it all.
+    unsafe {
+        c_int::from(
+            (*loop_).active_handles != 0
+                || (*loop_).active_reqs.count != 0
+                || !(*loop_).closing_handles.is_null(),
+        )
+    }
+}
+
+/// The options of `uv_loop_configure`.
+const UV_LOOP_BLOCK_SIGNAL: c_int = 0;
+const UV_METRICS_IDLE_TIME: c_int = 1;
+const UV_LOOP_USE_IO_URING_SQPOLL: c_int = 2;
+
+/// Variadic in C, with one more argument at the most, and that an `int`: on the platforms
+/// that we run on it arrives in the same register.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_configure(
+    loop_: *mut uv_loop_t,
+    option: c_int,
+    argument: c_int,
+) -> c_int {
+    // SAFETY: the caller gives us a loop of its own.
+    unsafe {
+        engine::with(loop_, |engine| {
+            match option {
+                UV_LOOP_BLOCK_SIGNAL if argument == libc::SIGPROF => engine.block_sigprof(),
+                UV_LOOP_BLOCK_SIGNAL => return Errno::EINVAL.code(),
+                UV_METRICS_IDLE_TIME => engine.measure_idle_time(),
+                // A permission to use a ring for files, not a demand.
+                UV_LOOP_USE_IO_URING_SQPOLL => {}
+                _ => return Errno::ENOSYS.code(),
+            }
+            0
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_fork(loop_: *mut uv_loop_t) -> c_int {
+    // SAFETY: the caller gives us a loop of its own.
+    unsafe {
+        let result = engine::with(loop_, |engine| engine.fork());
+        (*loop_).backend_fd = uv_backend_fd(loop_);
+        engine::code(result)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_stop(loop_: *mut uv_loop_t) {
+    // SAFETY: the caller gives us a loop of its own.
+    unsafe { engine::with(loop_, |engine| engine.stop()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_now(loop_: *const uv_loop_t) -> u64 {
+    // SAFETY: the caller gives us a loop of its own.
+    unsafe { engine::with(loop_.cast_mut(), |engine| engine.now()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_update_time(loop_: *mut uv_loop_t) {
+    // SAFETY: the caller gives us a loop of its own.
+    unsafe { engine::with(loop_, |engine| engine.update_time()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_backend_fd(loop_: *const uv_loop_t) -> c_int {
+    // SAFETY: the caller gives us a loop of its own.
+    unsafe { engine::with(loop_.cast_mut(), |engine| engine.backend_fd().unwrap_or(-1)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_backend_timeout(loop_: *const uv_loop_t) -> c_int {
+    // SAFETY: the caller gives us a loop of its own.
+    let timeout = unsafe { engine::with(loop_.cast_mut(), |engine| engine.backend_timeout()) };
+    match timeout {
+        None => -1,
+        // Rounded up: whoever sleeps that long finds the timer due.
+        Some(ns) => ns.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int,
+    }
+}
+
+/// Calls `visit` with every handle of the loop.
+///
+/// # Safety
+///
+/// The loop is the caller's own.
+pub(crate) unsafe fn for_each_handle(
+    loop_: *mut uv_loop_t,
+    mut visit: impl FnMut(*mut uv_handle_t),
+) {
+    // SAFETY: the caller vouches for the loop, and `visit` runs with nothing borrowed.
+    unsafe {
+        let Ok(mut walk) = engine::with(loop_, |engine| engine.walk()) else {
+            return;
+        };
+        while let Some(token) = engine::with(loop_, |engine| engine.walk_next(&mut walk)) {
+            visit(engine::handle(token));
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_walk(loop_: *mut uv_loop_t, walk_cb: uv_walk_cb, arg: *mut c_void) {
+    let Some(walk_cb) = walk_cb else { return };
+    // SAFETY: the caller gives us a loop of its own and a function to call.
+    unsafe { for_each_handle(loop_, |handle| walk_cb(handle, arg)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_print_all_handles(loop_: *mut uv_loop_t, stream: *mut libc::FILE) {
+    // SAFETY: the caller gives us a loop of its own and an open stream.
+    unsafe { handle::print(loop_, stream, false) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_print_active_handles(loop_: *mut uv_loop_t, stream: *mut libc::FILE) {
+    // SAFETY: the caller gives us a loop of its own and an open stream.
+    unsafe { handle::print(loop_, stream, true) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_get_data(loop_: *const uv_loop_t) -> *mut c_void {
+    // SAFETY: the caller gives us a loop.
+    unsafe { (*loop_).data }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_loop_set_data(loop_: *mut uv_loop_t, data: *mut c_void) {
+    // SAFETY: the caller gives us a loop.
+    unsafe { (*loop_).data = data }
+}
+
+/// There is nothing that outlives its loop.
+#[unsafe(no_mangle)]
+extern "C" fn uv_library_shutdown() {}

@@ -1,0 +1,56 @@
+//! Poll handles.
+
+use crate::abi::{UV_POLL, uv_loop_t, uv_poll_cb, uv_poll_t};
+use crate::engine;
+use blacklight_engine::{Errno, Readiness};
+use std::ffi::c_int;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_poll_init(loop_: *mut uv_loop_t, poll: *mut uv_poll_t, fd: c_int) -> c_int {
+    // SAFETY: the caller gives us a loop and memory for a handle.
+    unsafe {
+        let token = engine::token(poll);
+        match engine::with(loop_, |engine| engine.poll_init(token, fd)) {
+            Ok(key) => engine::init(poll.cast(), loop_, UV_POLL, key),
+            Err(error) => return error.code(),
+        }
+        (*poll).poll_cb = None;
+        (*poll).io_watcher.fd = fd;
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_poll_init_socket(
+    loop_: *mut uv_loop_t,
+    poll: *mut uv_poll_t,
+    socket: c_int,
+) -> c_int {
+    // SAFETY: the caller's duties are the same.
+    unsafe { uv_poll_init(loop_, poll, socket) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_poll_start(poll: *mut uv_poll_t, events: c_int, cb: uv_poll_cb) -> c_int {
+    let Some(wanted) = Readiness::from_bits(events as u32) else {
+        return Errno::EINVAL.code();
+    };
+    // SAFETY: the caller gives us a poll handle.
+    unsafe {
+        let started =
+            engine::with_handle(poll.cast(), |engine, key| engine.poll_start(key, wanted));
+        if started.is_ok() {
+            (*poll).poll_cb = cb;
+        }
+        engine::code(started)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_poll_stop(poll: *mut uv_poll_t) -> c_int {
+    // SAFETY: the caller gives us a poll handle. Stopping one that is closing is no error.
+    unsafe {
+        let _ = engine::with_handle(poll.cast(), |engine, key| engine.poll_stop(key));
+    }
+    0
+}

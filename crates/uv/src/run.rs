@@ -1,0 +1,75 @@
+//! `uv_run`: asks the engine for the next thing to call, and calls it.
+
+use crate::abi::{LoopWatcher, uv_async_t, uv_handle_t, uv_loop_t, uv_poll_t, uv_timer_t};
+use crate::engine;
+use blacklight_engine::{Event, Mode, Run};
+use std::ffi::c_int;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_run(loop_: *mut uv_loop_t, mode: c_int) -> c_int {
+    let mode = match mode {
+        0 => Mode::Default,
+        1 => Mode::Once,
+        // libuv takes any other number for this one, which is the harmless choice.
+        _ => Mode::NoWait,
+    };
+    let mut run = Run::new(mode);
+    // SAFETY: the caller gives us a loop of its own; `next` calls no user code.
+    while let Some(event) = unsafe { engine::with(loop_, |engine| engine.next(&mut run)) } {
+        // SAFETY: the engine names handles that are not closed, whose memory the caller
+        // keeps valid until they are, and nothing is borrowed now.
+        unsafe { dispatch(event) };
+    }
+    c_int::from(run.alive())
+}
+
+/// Calls the callback that an event is for.
+///
+/// # Safety
+///
+/// The event is fresh from the engine of a loop that the caller may use.
+#[inline(always)]
+unsafe fn dispatch(event: Event) {
+    // SAFETY: each token is the address of the handle that it was made for, and of its type.
+    unsafe {
+        match event {
+            Event::Timer(token) => {
+                let timer = engine::handle::<uv_timer_t>(token);
+                if (*timer).repeat != 0 {
+                    crate::timer::mirror(timer);
+                }
+                if let Some(cb) = (*timer).timer_cb {
+                    cb(timer);
+                }
+            }
+            Event::Idle(token) | Event::Prepare(token) | Event::Check(token) => {
+                let watcher = engine::handle::<LoopWatcher>(token);
+                if let Some(cb) = (*watcher).cb {
+                    cb(watcher);
+                }
+            }
+            Event::Async(token) => {
+                let async_ = engine::handle::<uv_async_t>(token);
+                if let Some(cb) = (*async_).async_cb {
+                    cb(async_);
+                }
+            }
+            Event::Poll(token, result) => {
+                let poll = engine::handle::<uv_poll_t>(token);
+                let (status, events) = match result {
+                    Ok(events) => (0, events.bits() as c_int),
+                    Err(error) => (error.code(), 0),
+                };
+                if let Some(cb) = (*poll).poll_cb {
+                    cb(poll, status, events);
+                }
+            }
+            Event::Closed(token) => {
+                let handle = engine::handle::<uv_handle_t>(token);
+                if let Some(cb) = (*handle).close_cb {
+                    cb(handle);
+                }
+            }
+        }
+    }
+}
