@@ -1,0 +1,46 @@
+//! libuv's event loop for Rust: owned handles and closures, no callbacks while anything is
+//! borrowed, and no `unsafe`.
+//!
+//! A [`Loop`] runs on one thread. Handles are made on it, do something when they are
+//! started, and are closed when they are dropped; a callback is free to start, stop and drop
+//! any handle, its own included.
+//!
+//! ```
+//! use blacklight::{Loop, Mode, Timer};
+//! use std::{cell::Cell, rc::Rc, time::Duration};
+//!
+//! let lp = Loop::new()?;
+//! let timer = Timer::new(&lp)?;
+//! let ticks = Rc::new(Cell::new(0));
+//! let counted = ticks.clone();
+//! timer.start_repeating(Duration::from_millis(1), move |_, timer| {
+//!     counted.set(counted.get() + 1);
+//!     if counted.get() == 3 {
+//!         timer.stop();
+//!     }
+//! })?;
+//! lp.run(Mode::Default);
+//! assert_eq!(ticks.get(), 3);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! Handles keep the loop running while they are active, unless they are
+//! [`unref`](Timer::unref)ed. Nothing here is `Send` but the [`Sender`] of an [`Async`].
+
+#![forbid(unsafe_code)]
+
+mod handle;
+mod loop_;
+mod observe;
+mod poll;
+mod timer;
+mod wakeup;
+mod watcher;
+
+pub use blacklight_engine::{Mechanism, Metrics, Mode, Readiness, Sender};
+pub use loop_::{Builder, Loop};
+pub use observe::{Dispatch, Phase};
+pub use poll::Poll;
+pub use timer::Timer;
+pub use wakeup::Async;
+pub use watcher::{Check, Idle, Prepare};

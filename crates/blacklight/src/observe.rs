@@ -1,0 +1,67 @@
+//! Watching a loop at work.
+
+use blacklight_engine::Event;
+use std::time::Duration;
+
+/// The phases in which callbacks run, in the order of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Phase {
+    /// Due timers.
+    Timers,
+    /// Idle handles.
+    Idle,
+    /// Prepare handles, right before the loop polls.
+    Prepare,
+    /// Ready descriptors and wake-ups from other threads.
+    Poll,
+    /// Check handles, right after the loop has polled.
+    Check,
+    /// Handles that have been closed.
+    Closing,
+}
+
+impl Phase {
+    /// All phases, in order.
+    pub const ALL: [Phase; 6] = [
+        Phase::Timers,
+        Phase::Idle,
+        Phase::Prepare,
+        Phase::Poll,
+        Phase::Check,
+        Phase::Closing,
+    ];
+
+    /// The phase's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Timers => "timers",
+            Phase::Idle => "idle",
+            Phase::Prepare => "prepare",
+            Phase::Poll => "poll",
+            Phase::Check => "check",
+            Phase::Closing => "closing",
+        }
+    }
+
+    pub(crate) fn of(event: &Event) -> Phase {
+        match event {
+            Event::Timer(_) => Phase::Timers,
+            Event::Idle(_) => Phase::Idle,
+            Event::Prepare(_) => Phase::Prepare,
+            Event::Poll(..) | Event::Async(_) => Phase::Poll,
+            Event::Check(_) => Phase::Check,
+            Event::Closed(_) => Phase::Closing,
+        }
+    }
+}
+
+/// One callback that has run; see [`Loop::observe`](crate::Loop::observe).
+#[derive(Clone, Copy, Debug)]
+pub struct Dispatch {
+    /// The phase in which it ran.
+    pub phase: Phase,
+    /// The turn of the loop, from the beginning of the loop's life.
+    pub turn: u64,
+    /// How long it took.
+    pub took: Duration,
+}

@@ -1,0 +1,84 @@
+//! Readiness of descriptors that the program reads and writes itself.
+
+use crate::handle::{Handle, common_methods};
+use crate::loop_::Loop;
+use blacklight_engine::Readiness;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+
+/// Watches a descriptor, which it owns and which becomes non-blocking.
+///
+/// The callback runs again and again for as long as the descriptor is ready.
+///
+/// ```
+/// use blacklight::{Loop, Mode, Poll, Readiness};
+/// use std::io::{Read, Write};
+/// use std::os::unix::net::UnixStream;
+///
+/// let lp = Loop::new()?;
+/// let (near, mut far) = UnixStream::pair()?;
+/// far.write_all(b"light")?;
+///
+/// let poll = Poll::new(&lp, near)?;
+/// poll.start(Readiness::READABLE, |lp, ready| {
+///     assert!(ready.is_ok_and(|ready| ready.contains(Readiness::READABLE)));
+///     lp.stop();
+/// })?;
+/// lp.run(Mode::Default);
+///
+/// let mut word = [0; 5];
+/// poll.get_ref().read_exact(&mut word)?;
+/// assert_eq!(&word, b"light");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Poll<Io> {
+    handle: Rc<Handle>,
+    io: Io,
+}
+
+common_methods!(Poll<Io>);
+
+impl<Io: AsFd> Poll<Io> {
+    /// Makes the handle, stopped. Files and directories, which are always ready, are refused.
+    pub fn new(lp: &Loop, io: Io) -> io::Result<Poll<Io>> {
+        let fd = io.as_fd().as_raw_fd();
+        let (handle, ()) = lp.attach(|engine, token| Ok((engine.poll_init(token, fd)?, ())))?;
+        Ok(Poll { handle, io })
+    }
+
+    /// Watches for `wanted`, in place of what was watched for before. The callback is told
+    /// what is ready; an error means that the descriptor is not watched any more.
+    pub fn start(
+        &self,
+        wanted: Readiness,
+        mut callback: impl FnMut(&Loop, io::Result<Readiness>) + 'static,
+    ) -> io::Result<()> {
+        let lp = &self.handle.owner;
+        lp.engine().poll_start(self.handle.key, wanted)?;
+        lp.set_callback(
+            self.handle.at,
+            Box::new(move |lp, _, ready| callback(lp, ready)),
+        );
+        Ok(())
+    }
+
+    /// Stops watching. No event that has been noticed already is delivered.
+    pub fn stop(&self) {
+        let stopped = self.handle.owner.engine().poll_stop(self.handle.key);
+        debug_assert!(stopped.is_ok(), "the handle is ours and open");
+    }
+
+    /// What is watched.
+    pub fn get_ref(&self) -> &Io {
+        &self.io
+    }
+}
+
+impl<Io> Drop for Poll<Io> {
+    fn drop(&mut self) {
+        // Its own callback, if it is what drops the handle, holds on to the rest of it; but
+        // the descriptor is closed now, and its number may be anybody's.
+        let _ = self.handle.owner.engine().poll_stop(self.handle.key);
+    }
+}

@@ -1,0 +1,83 @@
+//! Timers.
+
+use crate::handle::{Handle, common_methods, detach_method};
+use crate::loop_::Loop;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Calls back after a time, once or again and again.
+///
+/// Times are whole milliseconds, rounded up, and count from the loop's cached time; a
+/// timer never fires early.
+pub struct Timer {
+    handle: Rc<Handle>,
+}
+
+common_methods!(Timer);
+detach_method!(Timer);
+
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+impl Timer {
+    /// Makes a timer, stopped.
+    pub fn new(lp: &Loop) -> io::Result<Timer> {
+        let (handle, ()) = lp.attach(|engine, token| Ok((engine.timer_init(token)?, ())))?;
+        Ok(Timer { handle })
+    }
+
+    /// Starts the timer, or starts it anew, to call back once.
+    pub fn start(
+        &self,
+        timeout: Duration,
+        callback: impl FnMut(&Loop, &Timer) + 'static,
+    ) -> io::Result<()> {
+        self.arm(whole_ms(timeout), 0, callback)
+    }
+
+    /// Starts the timer, or starts it anew, to call back every `interval`. An interval of
+    /// less than a millisecond is one.
+    pub fn start_repeating(
+        &self,
+        interval: Duration,
+        callback: impl FnMut(&Loop, &Timer) + 'static,
+    ) -> io::Result<()> {
+        let interval = whole_ms(interval).max(1);
+        self.arm(interval, interval, callback)
+    }
+
+    fn arm(
+        &self,
+        timeout_ms: u64,
+        repeat_ms: u64,
+        mut callback: impl FnMut(&Loop, &Timer) + 'static,
+    ) -> io::Result<()> {
+        let lp = &self.handle.owner;
+        lp.engine()
+            .timer_start(self.handle.key, timeout_ms, repeat_ms)?;
+        lp.set_callback(
+            self.handle.at,
+            Box::new(move |lp, handle, _| {
+                let timer = Timer {
+                    handle: handle.clone(),
+                };
+                callback(lp, &timer);
+            }),
+        );
+        Ok(())
+    }
+
+    /// Stops the timer.
+    pub fn stop(&self) {
+        let stopped = self.handle.owner.engine().timer_stop(self.handle.key);
+        debug_assert!(stopped.is_ok(), "the handle is ours and open");
+    }
+
+    /// How long until the timer is due, by the loop's cached time; zero if that has passed.
+    pub fn due_in(&self) -> Duration {
+        let due_in = self.handle.owner.engine().timer_due_in(self.handle.key);
+        Duration::from_millis(due_in.unwrap_or(0))
+    }
+}

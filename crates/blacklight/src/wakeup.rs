@@ -1,0 +1,51 @@
+//! Waking a loop from other threads.
+
+use crate::handle::{Handle, common_methods, detach_method};
+use crate::loop_::Loop;
+use blacklight_engine::{Sender, Ticket};
+use std::io;
+use std::rc::Rc;
+
+/// Calls back on the loop's thread after a [`Sender`] has sent, from any thread.
+///
+/// It is active from the beginning. Sends before the callback runs are one, and the
+/// callback sees all that the senders did before they sent.
+///
+/// ```
+/// use blacklight::{Async, Loop, Mode};
+///
+/// let lp = Loop::new()?;
+/// let wakeup = Async::new(&lp, |lp, _| lp.stop())?;
+/// let sender = wakeup.sender();
+/// let thread = std::thread::spawn(move || sender.send());
+/// assert!(lp.run(Mode::Default));
+/// thread.join().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Async {
+    handle: Rc<Handle>,
+    ticket: Ticket,
+}
+
+common_methods!(Async);
+detach_method!(Async);
+
+impl Async {
+    /// Makes the handle.
+    pub fn new(lp: &Loop, mut callback: impl FnMut(&Loop, &Async) + 'static) -> io::Result<Async> {
+        let (handle, ticket) = lp.attach(|engine, token| engine.async_init(token))?;
+        lp.set_callback(
+            handle.at,
+            Box::new(move |lp, handle, _| {
+                let handle = handle.clone();
+                callback(lp, &Async { handle, ticket });
+            }),
+        );
+        Ok(Async { handle, ticket })
+    }
+
+    /// The right to send, which may go to any thread and outlive the handle.
+    pub fn sender(&self) -> Sender {
+        self.handle.owner.engine().async_sender(self.ticket)
+    }
+}

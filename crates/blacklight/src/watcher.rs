@@ -1,0 +1,67 @@
+//! Handles that run on every turn of the loop.
+
+use crate::handle::{Handle, common_methods, detach_method};
+use crate::loop_::Loop;
+use blacklight_engine::Engine;
+use std::io;
+use std::rc::Rc;
+
+macro_rules! watcher {
+    ($(#[$doc:meta])* $name:ident, $init:path) => {
+        $(#[$doc])*
+        pub struct $name {
+            handle: Rc<Handle>,
+        }
+
+        common_methods!($name);
+        detach_method!($name);
+
+        impl $name {
+            /// Makes the handle, stopped.
+            pub fn new(lp: &Loop) -> io::Result<$name> {
+                let (handle, ()) = lp.attach(|engine, token| Ok(($init(engine, token)?, ())))?;
+                Ok($name { handle })
+            }
+
+            /// Starts the handle. One that is started already gets a new callback.
+            pub fn start(
+                &self,
+                mut callback: impl FnMut(&Loop, &$name) + 'static,
+            ) -> io::Result<()> {
+                let lp = &self.handle.owner;
+                lp.engine().loop_watcher_start(self.handle.key)?;
+                lp.set_callback(
+                    self.handle.at,
+                    Box::new(move |lp, handle, _| {
+                        let watcher = $name {
+                            handle: handle.clone(),
+                        };
+                        callback(lp, &watcher);
+                    }),
+                );
+                Ok(())
+            }
+
+            /// Stops the handle.
+            pub fn stop(&self) {
+                let stopped = self.handle.owner.engine().loop_watcher_stop(self.handle.key);
+                debug_assert!(stopped.is_ok(), "the handle is ours and open");
+            }
+        }
+    };
+}
+
+watcher! {
+    /// Runs on every turn, and keeps the loop from sleeping.
+    Idle, Engine::idle_init
+}
+
+watcher! {
+    /// Runs on every turn right before the loop polls.
+    Prepare, Engine::prepare_init
+}
+
+watcher! {
+    /// Runs on every turn right after the loop has polled.
+    Check, Engine::check_init
+}
