@@ -201,6 +201,8 @@ impl Loop {
             | Event::Check(token)
             | Event::Async(token) => self.call(token, Ok(Readiness::default())),
             Event::Poll(token, result) => self.call(token, result.map_err(io::Error::from)),
+            // No handle of this face submits work yet.
+            Event::Work(..) => {}
             Event::Closed(token) => self.forget(token),
         }
         let Some(begun) = observed else { return };

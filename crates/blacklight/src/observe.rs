@@ -48,7 +48,7 @@ impl Phase {
             Event::Timer(_) => Phase::Timers,
             Event::Idle(_) => Phase::Idle,
             Event::Prepare(_) => Phase::Prepare,
-            Event::Poll(..) | Event::Async(_) => Phase::Poll,
+            Event::Poll(..) | Event::Async(_) | Event::Work(..) => Phase::Poll,
             Event::Check(_) => Phase::Check,
             Event::Closed(_) => Phase::Closing,
         }

@@ -6,6 +6,7 @@ use crate::loop_watcher::PhaseList;
 use crate::metrics::{IdleTime, Metrics};
 use crate::poller::{Mechanism, Poller, Sim};
 use crate::slab::NIL;
+use crate::stream::Streams;
 use crate::timer_queue::{Entry, TimerQueue};
 use crate::wakeup::Receiver;
 use blacklight_sys::signal::SignalSet;
@@ -53,6 +54,7 @@ pub struct Engine {
     /// What is left of the closing phase in progress.
     pub(crate) closing_now: u32,
     pub(crate) watchers: Watchers,
+    pub(crate) streams: Streams,
     pub(crate) receiver: Receiver,
     pub(crate) poller: Poller,
     /// The cached time.
@@ -61,6 +63,8 @@ pub struct Engine {
     pub(crate) active_requests: u32,
     pub(crate) blocked_signals: Option<SignalSet>,
     pub(crate) metrics: Metrics,
+    /// Whether the last wait for events has slept.
+    pub(crate) slept: bool,
     pub(crate) measures_idle_time: bool,
     pub(crate) idle_time: Arc<IdleTime>,
 }
@@ -81,6 +85,7 @@ impl Engine {
             handles,
             closing_now: NIL,
             watchers: Watchers::new(),
+            streams: Streams::new(),
             receiver,
             now_ns: poller.now_ns(),
             poller,
@@ -88,6 +93,7 @@ impl Engine {
             active_requests: 0,
             blocked_signals: None,
             metrics: Metrics::default(),
+            slept: false,
             measures_idle_time: false,
             idle_time: Arc::default(),
         })

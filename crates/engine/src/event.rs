@@ -20,8 +20,24 @@ pub enum Event {
     Check(Token),
     /// Somebody has sent to an async handle.
     Async(Token),
+    /// A request of the thread pool is done, or was cancelled (`ECANCELED`).
+    Work(Token, Result<(), Errno>),
     /// A watched descriptor is ready, or watching it has failed.
     Poll(Token, Result<Readiness, Errno>),
+    /// A stream has something to read: find room for it and call
+    /// [`stream_read`](crate::Engine::stream_read).
+    Read(Token),
+    /// A stream will give nothing more until reading is started again: it has ended
+    /// (`EOF`), or failed.
+    ReadEnd(Token, Errno),
+    /// A write request is done, after this many bytes.
+    Write(Token, Result<(), Errno>, usize),
+    /// A connect request is done.
+    Connect(Token, Result<(), Errno>),
+    /// A shutdown request is done.
+    Shutdown(Token, Result<(), Errno>),
+    /// A server has a connection to be accepted, or could not get one.
+    Connection(Token, Result<(), Errno>),
     /// A handle has been closed; the engine has forgotten it.
     Closed(Token),
 }

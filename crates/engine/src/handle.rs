@@ -42,6 +42,8 @@ pub(crate) enum Kind {
     Async(crate::wakeup::Ticket),
     /// A poll handle and its I/O watcher.
     Poll(u32),
+    /// A TCP, pipe or terminal handle, by its index in the table of streams.
+    Stream(u32),
     /// Not a handle but the anchor of a list.
     Sentinel(Link),
 }
@@ -56,6 +58,9 @@ pub enum HandleKind {
     Check,
     Async,
     Poll,
+    Tcp,
+    Pipe,
+    Tty,
 }
 
 #[derive(Debug)]
@@ -154,6 +159,12 @@ impl Handles {
     #[inline]
     pub(crate) fn resolve(&self, key: Key) -> Option<u32> {
         self.slab.resolve(key)
+    }
+
+    /// The current key of a handle.
+    #[inline]
+    pub(crate) fn key(&self, index: u32) -> Key {
+        self.slab.key(index)
     }
 
     /// The handle behind the key if it is there and has not been closed.
@@ -268,7 +279,7 @@ impl Handles {
 
     fn set_referenced(&mut self, index: u32, referenced: bool) {
         let handle = &mut self.slab[index];
-        if handle.referenced != referenced && !handle.closing {
+        if handle.referenced != referenced {
             handle.referenced = referenced;
             if handle.active {
                 self.count(referenced);
@@ -365,6 +376,7 @@ impl Engine {
             Kind::Check(_) => HandleKind::Check,
             Kind::Async(_) => HandleKind::Async,
             Kind::Poll(_) => HandleKind::Poll,
+            Kind::Stream(stream) => self.stream_kind(stream),
             Kind::Sentinel(_) => return None,
         })
     }
@@ -380,6 +392,7 @@ impl Engine {
             Kind::Idle(_) | Kind::Prepare(_) | Kind::Check(_) => self.stop_loop_watcher(index),
             Kind::Async(ticket) => self.retire_async(index, ticket),
             Kind::Poll(watcher) => self.release_poll(index, watcher),
+            Kind::Stream(stream) => self.release_stream(index, stream),
             Kind::Sentinel(_) => return Err(Errno::EINVAL),
         }
         self.handles.begin_close(index);

@@ -26,6 +26,17 @@ const UNASKED: u32 = POLLERR | POLLHUP | POLLNVAL;
 pub(crate) enum Owner {
     /// A poll handle, by its index.
     Poll(u32),
+    /// A stream, by its index in the table of streams.
+    Stream(u32),
+}
+
+/// Why a watcher's owner is to be called outside of the poll phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pending {
+    /// The poller has refused the descriptor.
+    Refused(Errno),
+    /// The owner has something to hand out, or wants to try something.
+    Fed,
 }
 
 #[derive(Debug)]
@@ -37,8 +48,8 @@ pub(crate) struct Watcher {
     epoch: u32,
     /// In the queue of changes.
     queued: bool,
-    /// In the queue of pending callbacks, with the error to report.
-    pending: Option<Errno>,
+    /// In the queue of pending callbacks, unless it has been taken back.
+    pending: Option<Pending>,
 }
 
 #[derive(Debug)]
@@ -48,8 +59,11 @@ pub(crate) struct Watchers {
     by_fd: Vec<u32>,
     /// Watchers whose wanted mask has to be told to the poller.
     changes: Vec<u32>,
-    /// Watchers whose owners are to be called outside of the poll phase.
+    /// Watchers whose owners are to be called outside of the poll phase; some may have
+    /// been taken back since, and stand here for nothing.
     pending: VecDeque<u32>,
+    /// Those that have not.
+    fed: usize,
     epochs: u32,
 }
 
@@ -60,6 +74,7 @@ impl Watchers {
             by_fd: Vec::new(),
             changes: Vec::new(),
             pending: VecDeque::new(),
+            fed: 0,
             epochs: 0,
         }
     }
@@ -69,15 +84,19 @@ impl Watchers {
     }
 
     pub(crate) fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
+        self.fed != 0
     }
 
     pub(crate) fn pending_len(&self) -> usize {
         self.pending.len()
     }
 
-    /// A new, stopped watcher.
+    /// A new, stopped watcher. Its descriptor may come later and be −1 until then.
     pub(crate) fn insert(&mut self, fd: RawFd, owner: Owner) -> Result<u32, Errno> {
+        // Room for every watcher once: what starting, stopping and feeding need later.
+        let watchers = self.slab.capacity() + 1;
+        self.changes.try_reserve(watchers.saturating_sub(self.changes.len()))?;
+        self.pending.try_reserve(watchers.saturating_sub(self.pending.len()))?;
         let watcher = Watcher {
             fd,
             owner,
@@ -97,29 +116,55 @@ impl Watchers {
     /// Whether another started watcher has the descriptor.
     pub(crate) fn is_taken(&self, fd: RawFd, by_other_than: u32) -> bool {
         let taken = usize::try_from(fd).ok().and_then(|fd| self.by_fd.get(fd));
-        taken.is_some_and(|&watcher| watcher != NIL && watcher != by_other_than)
+        taken.is_some_and(|&watcher| {
+            watcher != NIL && watcher != by_other_than && self.slab[watcher].wanted != 0
+        })
     }
 
-    /// Enters the watcher as its descriptor's only one.
-    fn take(&mut self, index: u32) -> Result<(), Errno> {
-        let fd = usize::try_from(self.slab[index].fd).map_err(|_| Errno::EBADF)?;
+    /// Makes room for a descriptor in the table of those.
+    fn make_room(&mut self, fd: RawFd) -> Result<usize, Errno> {
+        let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         if fd >= self.by_fd.len() {
             self.by_fd.try_reserve(fd + 1 - self.by_fd.len())?;
             self.by_fd.resize(fd + 1, NIL);
         }
-        match self.by_fd[fd] {
-            NIL => self.by_fd[fd] = index,
-            taken if taken == index => {}
-            _ => return Err(Errno::EEXIST),
-        }
+        Ok(fd)
+    }
+
+    /// Gives a watcher without a descriptor one.
+    pub(crate) fn attach(&mut self, index: u32, fd: RawFd) -> Result<(), Errno> {
+        debug_assert_eq!(self.slab[index].fd, -1, "a watcher has one descriptor in its life");
+        self.make_room(fd)?;
+        self.slab[index].fd = fd;
         Ok(())
     }
 
-    /// Takes the next watcher whose owner is to be told of an error.
-    fn next_pending(&mut self) -> Option<(u32, Errno)> {
+    /// What the watcher watches for.
+    pub(crate) fn wanted(&self, index: u32) -> u32 {
+        self.slab[index].wanted
+    }
+
+    /// Queues the watcher's owner to be called outside of the poll phase.
+    pub(crate) fn feed(&mut self, index: u32, why: Pending) {
+        if self.slab[index].pending.replace(why).is_none() {
+            self.pending.push_back(index);
+            self.fed += 1;
+        }
+    }
+
+    /// Takes [`feed`](Watchers::feed) back.
+    fn unfeed(&mut self, index: u32) {
+        if self.slab[index].pending.take().is_some() {
+            self.fed -= 1;
+        }
+    }
+
+    /// Takes the next watcher whose owner is to be called.
+    fn next_pending(&mut self) -> Option<(u32, Pending)> {
         while let Some(index) = self.pending.pop_front() {
-            if let Some(error) = self.slab[index].pending.take() {
-                return Some((index, error));
+            if let Some(why) = self.slab[index].pending.take() {
+                self.fed -= 1;
+                return Some((index, why));
             }
         }
         None
@@ -127,12 +172,11 @@ impl Watchers {
 }
 
 impl Engine {
-    /// Watches for `mask`, in place of what was watched for before.
+    /// Watches for `mask`, in place of what was watched for before. `EEXIST` if another
+    /// watcher has the descriptor.
     pub(crate) fn io_start(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
         debug_assert!(mask != 0 && mask & !ASKABLE == 0);
-        self.watchers.changes.try_reserve(1)?;
-        self.watchers.pending.try_reserve(1)?;
-        self.watchers.take(index)?;
+        self.io_take(index)?;
         let watcher = &mut self.watchers.slab[index];
         watcher.wanted = mask;
         if mask & !watcher.current != 0 && !watcher.queued {
@@ -142,17 +186,43 @@ impl Engine {
         Ok(())
     }
 
+    /// Watches for `mask` too.
+    pub(crate) fn io_want(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
+        self.io_start(index, self.watchers.wanted(index) | mask)
+    }
+
+    /// Does not watch for `mask` any more. The poller hears of it when that matters.
+    pub(crate) fn io_unwant(&mut self, index: u32, mask: u32) {
+        self.watchers.slab[index].wanted &= !mask;
+    }
+
+    /// Enters the watcher as its descriptor's only one. One that had it before but wants
+    /// nothing has to go.
+    fn io_take(&mut self, index: u32) -> Result<(), Errno> {
+        let fd = self.watchers.make_room(self.watchers.slab[index].fd)?;
+        let holder = self.watchers.by_fd[fd];
+        if holder != NIL && holder != index {
+            if self.watchers.slab[holder].wanted != 0 {
+                return Err(Errno::EEXIST);
+            }
+            self.io_stop(holder);
+        }
+        self.watchers.by_fd[fd] = index;
+        Ok(())
+    }
+
     /// Stops watching at once: the descriptor may be closed right after, and no event that
     /// has been fetched already is delivered.
     pub(crate) fn io_stop(&mut self, index: u32) {
+        self.watchers.unfeed(index);
         let watcher = &mut self.watchers.slab[index];
-        if watcher.wanted == 0 {
-            return;
-        }
         watcher.wanted = 0;
-        watcher.pending = None;
         let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));
-        self.watchers.by_fd[fd as usize] = NIL;
+        if let Ok(at) = usize::try_from(fd)
+            && self.watchers.by_fd.get(at) == Some(&index)
+        {
+            self.watchers.by_fd[at] = NIL;
+        }
         if current != 0 {
             self.poller.remove(fd);
         }
@@ -162,7 +232,8 @@ impl Engine {
     pub(crate) fn io_close(&mut self, index: u32) {
         self.io_stop(index);
         if self.watchers.slab[index].queued {
-            self.watchers.changes.retain(|&queued| queued != index);
+            // Its place in the queue would outlive it.
+            self.io_flush();
         }
         self.watchers.slab.remove(index);
     }
@@ -189,16 +260,10 @@ impl Engine {
             };
             match result {
                 Ok(()) => watcher.current = watcher.wanted,
-                Err(error) => self.io_fail(index, error),
+                Err(error) => self.watchers.feed(index, Pending::Refused(error)),
             }
         }
         self.watchers.changes.clear();
-    }
-
-    fn io_fail(&mut self, index: u32, error: Errno) {
-        // `io_start` has made the room.
-        self.watchers.slab[index].pending = Some(error);
-        self.watchers.pending.push_back(index);
     }
 
     /// The watcher that an event is for and what it is to be told, unless the event is out
@@ -217,19 +282,22 @@ impl Engine {
         if events & ASKABLE != 0 {
             return Some((index, events));
         }
-        if events != 0 {
+        if events != 0 && watcher.wanted != 0 {
             // The kernel may report a bare error or hang-up, when what there was to read
             // has been read. The owner finds out by doing what it wanted to do.
             return Some((index, events | watcher.wanted));
         }
-        if self.poller.modify(watcher.fd, watcher.wanted, data).is_ok() {
+        if watcher.wanted == 0 {
+            watcher.current = 0;
+            self.poller.remove(watcher.fd);
+        } else if self.poller.modify(watcher.fd, watcher.wanted, data).is_ok() {
             watcher.current = watcher.wanted;
         }
         None
     }
 
-    /// The next pending callback: a watcher that the poller has refused.
-    pub(crate) fn io_next_pending(&mut self) -> Option<(u32, Errno)> {
+    /// The next pending callback.
+    pub(crate) fn io_next_pending(&mut self) -> Option<(u32, Pending)> {
         self.watchers.next_pending()
     }
 

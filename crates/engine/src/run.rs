@@ -23,9 +23,11 @@
 //! it: it always makes progress.
 
 use crate::engine::Engine;
-use crate::event::{Event, Token};
-use crate::io::Owner;
+use crate::event::Event;
+use crate::handle::Kind;
+use crate::io::{Owner, Pending};
 use crate::slab::NIL;
+use crate::stream::Cursor;
 use blacklight_sys::{Errno, Timeout, clock};
 
 /// How long to run.
@@ -50,6 +52,7 @@ enum Phase {
     Idle,
     Prepare,
     Io,
+    Work,
     Asyncs,
     PendingAgain,
     Check,
@@ -84,6 +87,8 @@ pub struct Run {
     polls: u32,
     /// The next event of the batch.
     cursor: usize,
+    /// The stream that is being dealt with.
+    pub(crate) stream: Option<Cursor>,
 }
 
 impl Run {
@@ -98,6 +103,7 @@ impl Run {
             rounds: 0,
             polls: 0,
             cursor: 0,
+            stream: None,
         }
     }
 
@@ -119,9 +125,10 @@ impl Engine {
                 Phase::Idle => self.idle.next(&mut self.handles).map(Event::Idle),
                 Phase::Prepare => self.prepare.next(&mut self.handles).map(Event::Prepare),
                 Phase::Io => self.next_io(run),
+                Phase::Work => (self.next_work()).map(|(token, result)| Event::Work(token, result)),
                 Phase::Asyncs => self.receiver.next().map(Event::Async),
                 Phase::Check => self.check.next(&mut self.handles).map(Event::Check),
-                Phase::Closing => self.finish_next_close().map(Event::Closed),
+                Phase::Closing => self.finish_next_close(),
                 Phase::Enter | Phase::Turn | Phase::Done => None,
             };
             if event.is_some() {
@@ -151,6 +158,10 @@ impl Engine {
                 Phase::Io
             }
             Phase::Io => {
+                self.collect_work();
+                Phase::Work
+            }
+            Phase::Work => {
                 self.receiver.collect();
                 Phase::Asyncs
             }
@@ -224,19 +235,29 @@ impl Engine {
 
     /// The next of the pending callbacks that were queued when the round began.
     fn next_pending(&mut self, run: &mut Run) -> Option<Event> {
+        if let Some(event) = self.next_of_stream(run) {
+            return Some(event);
+        }
         while run.round > 0 {
             run.round -= 1;
-            if let Some((watcher, error)) = self.io_next_pending() {
-                return Some(self.io_event(watcher, Err(error)));
+            let Some((watcher, why)) = self.io_next_pending() else {
+                break;
+            };
+            match self.watchers.get(watcher).owner {
+                Owner::Poll(index) => {
+                    if let Pending::Refused(error) = why {
+                        return Some(self.poll_event(watcher, index, Err(error)));
+                    }
+                }
+                Owner::Stream(stream) => {
+                    run.stream = Some(self.stream_pending(stream, why));
+                    if let Some(event) = self.next_of_stream(run) {
+                        return Some(event);
+                    }
+                }
             }
         }
         None
-    }
-
-    fn io_event(&mut self, watcher: u32, mask: Result<u32, Errno>) -> Event {
-        match self.watchers.get(watcher).owner {
-            Owner::Poll(index) => self.poll_event(watcher, index, mask),
-        }
     }
 
     /// How long the loop may sleep now: not at all when it is stopping, when nothing is
@@ -277,19 +298,18 @@ impl Engine {
             if timeout == Some(0) && self.poller.is_idle() {
                 // Nobody is watched: there is nothing to learn from the kernel.
                 self.poller.clear();
+                self.slept = false;
                 return;
             }
             if timeout != Some(0) && !self.receiver.mailbox.fall_asleep() {
                 timeout = Some(0);
             }
-            let slept = self.wait(timeout);
+            self.slept = self.wait(timeout);
             self.receiver.mailbox.awake();
-            let events = self.poller.len() + usize::from(!self.receiver.mailbox.is_empty());
-            if events > 0 {
-                self.metrics.events += events as u64;
-                self.metrics.events_waiting += if slept { 0 } else { events as u64 };
-            }
-            if events > 0 || timeout == Some(0) {
+            // Completed requests are counted one by one when they are collected.
+            let events = self.poller.len() + usize::from(self.receiver.mailbox.has_sends());
+            self.count_events(events as u64);
+            if events > 0 || timeout == Some(0) || !self.receiver.mailbox.is_empty() {
                 return;
             }
             if let Some(deadline_ns) = deadline_ns {
@@ -298,6 +318,14 @@ impl Engine {
                 }
                 timeout = Some(deadline_ns - self.now_ns);
             }
+        }
+    }
+
+    /// Counts events that the last wait has brought.
+    pub(crate) fn count_events(&mut self, events: u64) {
+        self.metrics.events += events;
+        if !self.slept {
+            self.metrics.events_waiting += events;
         }
     }
 
@@ -333,11 +361,23 @@ impl Engine {
     /// The next event of the batch that somebody wants. A full batch is followed by another.
     #[inline]
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
+        if let Some(event) = self.next_of_stream(run) {
+            return Some(event);
+        }
         loop {
             while let Some((mask, data)) = self.poller.event(run.cursor) {
                 run.cursor += 1;
-                if let Some((watcher, mask)) = self.io_match(mask, data) {
-                    return Some(self.io_event(watcher, Ok(mask)));
+                let Some((watcher, mask)) = self.io_match(mask, data) else {
+                    continue;
+                };
+                match self.watchers.get(watcher).owner {
+                    Owner::Poll(index) => return Some(self.poll_event(watcher, index, Ok(mask))),
+                    Owner::Stream(stream) => {
+                        run.stream = Some(self.stream_ready(stream, mask));
+                        if let Some(event) = self.next_of_stream(run) {
+                            return Some(event);
+                        }
+                    }
                 }
             }
             if !self.poller.is_full() || run.polls == MAX_POLLS {
@@ -357,12 +397,19 @@ impl Engine {
 
     /// Forgets the next closed handle, before its owner hears of it: the callback may
     /// free or use again whatever the token stands for.
-    fn finish_next_close(&mut self) -> Option<Token> {
+    fn finish_next_close(&mut self) -> Option<Event> {
         if self.closing_now == NIL {
             return None;
         }
+        if let Kind::Stream(stream) = self.handles[self.closing_now].kind {
+            // Requests hear of their end first.
+            let request = self.cancel_next_request(stream);
+            if request.is_some() {
+                return request;
+            }
+        }
         let (token, rest) = self.handles.finish_close(self.closing_now);
         self.closing_now = rest;
-        Some(token)
+        Some(Event::Closed(token))
     }
 }

@@ -103,6 +103,15 @@ impl<T> Slab<T> {
         self.free = index;
     }
 
+    /// The current key of an occupied entry.
+    #[inline]
+    pub(crate) fn key(&self, index: u32) -> Key {
+        Key {
+            index,
+            generation: self.slots[index as usize].generation,
+        }
+    }
+
     /// The index behind a key, or `None` if the key is stale.
     #[inline]
     pub(crate) fn resolve(&self, key: Key) -> Option<u32> {

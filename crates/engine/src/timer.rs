@@ -128,10 +128,12 @@ impl Engine {
     pub(crate) fn next_timer_in(&mut self) -> Option<u64> {
         let handles = &self.handles;
         let next = self.timers.peek(|entry| is_live(handles, entry));
-        // Entries are left over from a phase only where memory ran out; see `fire_timer`.
+        // The timers of a phase in progress count as stopped. Behind them wait only those
+        // for which memory ran out; see `fire_timer`.
+        let left_over = self.ready.range(self.ready_left..);
         let due_ns = next
             .iter()
-            .chain(&self.ready)
+            .chain(left_over)
             .map(|entry| entry.due_ns)
             .min()?;
         Some(due_ns.saturating_sub(self.now_ns))

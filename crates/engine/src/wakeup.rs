@@ -19,6 +19,10 @@
 //!   at the stack for the last time, and a sender looks at it *after* its push, all
 //!   sequentially consistent: one of the two sees the other, and no wake-up is lost.
 //! - A closed handle's cell is given to a new one only when it is out of the stack.
+//!
+//! Requests of the thread pool come back the same way, by a second stack of the same cells:
+//! a request has a cell from its submission to its completion, and is pushed once. Its mark
+//! is the loop's own note that the request was cancelled.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -83,6 +87,8 @@ impl Ticket {
 #[derive(Debug)]
 pub struct Mailbox {
     top: AtomicU32,
+    /// The stack of completed requests.
+    completed: AtomicU32,
     asleep: AtomicBool,
     pub(crate) eventfd: EventFd,
     segments: [OnceLock<Box<[Cell]>>; SEGMENTS],
@@ -92,6 +98,7 @@ impl Mailbox {
     pub(crate) fn new() -> Result<Mailbox, Errno> {
         Ok(Mailbox {
             top: AtomicU32::new(NIL),
+            completed: AtomicU32::new(NIL),
             asleep: AtomicBool::new(true),
             eventfd: EventFd::new()?,
             segments: [const { OnceLock::new() }; SEGMENTS],
@@ -117,18 +124,26 @@ impl Mailbox {
         if cell.state.fetch_or(MARKED, SeqCst) & MARKED != 0 {
             return;
         }
-        let mut below = self.top.load(Relaxed);
+        Self::push(&self.top, ticket.cell, cell);
+        self.wake();
+    }
+
+    /// Says that the request with this cell is completed, which happens once to each.
+    pub(crate) fn complete(&self, at: u32) {
+        let cell = self.cell(at).expect("a request has a cell");
+        Self::push(&self.completed, at, cell);
+        self.wake();
+    }
+
+    fn push(stack: &AtomicU32, at: u32, cell: &Cell) {
+        let mut below = stack.load(Relaxed);
         loop {
             cell.below.store(below, Relaxed);
-            match self
-                .top
-                .compare_exchange_weak(below, ticket.cell, SeqCst, Relaxed)
-            {
+            match stack.compare_exchange_weak(below, at, SeqCst, Relaxed) {
                 Ok(_) => break,
                 Err(top) => below = top,
             }
         }
-        self.wake();
     }
 
     /// Wakes the loop if it may be asleep.
@@ -138,10 +153,16 @@ impl Mailbox {
         }
     }
 
-    /// Whether nothing has been sent since the stack was last taken.
+    /// Whether nothing has been sent or completed since the stacks were last taken.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.top.load(SeqCst) == NIL
+        self.top.load(SeqCst) == NIL && self.completed.load(SeqCst) == NIL
+    }
+
+    /// Whether something has been sent to an async handle since the stack was last taken.
+    #[inline]
+    pub(crate) fn has_sends(&self) -> bool {
+        self.top.load(SeqCst) != NIL
     }
 
     /// Says that the loop is about to sleep. If it must not, since something has been sent
@@ -177,6 +198,8 @@ pub(crate) struct Receiver {
     pub(crate) mailbox: Arc<Mailbox>,
     /// Cells taken out of the stack and not delivered yet, first sent first.
     chain: u32,
+    /// Cells of completed requests that have not been handed out yet, first completed first.
+    completed: u32,
     /// Free cells, chained through `below`.
     free: u32,
     cells: u32,
@@ -187,6 +210,7 @@ impl Receiver {
         Ok(Receiver {
             mailbox: Arc::new(Mailbox::new()?),
             chain: NIL,
+            completed: NIL,
             free: NIL,
             cells: 0,
         })
@@ -250,17 +274,24 @@ impl Receiver {
 
     /// Takes what has been sent so far, to be delivered in the order of sending.
     pub(crate) fn collect(&mut self) {
-        if self.chain != NIL || self.mailbox.is_empty() {
-            return;
+        if self.chain == NIL && self.mailbox.has_sends() {
+            let taken = self.mailbox.top.swap(NIL, SeqCst);
+            (self.chain, _) = self.reversed(taken);
         }
-        let mut next = self.mailbox.top.swap(NIL, SeqCst);
+    }
+
+    /// The chain that begins with this cell the other way round, and its length.
+    fn reversed(&self, mut next: u32) -> (u32, u32) {
+        let (mut chain, mut length) = (NIL, 0);
         while next != NIL {
             let cell = self.cell(next);
             let below = cell.below.load(Relaxed);
-            cell.below.store(self.chain, Relaxed);
-            self.chain = next;
+            cell.below.store(chain, Relaxed);
+            chain = next;
             next = below;
+            length += 1;
         }
+        (chain, length)
     }
 
     /// The next send to deliver.
@@ -279,6 +310,55 @@ impl Receiver {
             self.recycle(at);
         }
         None
+    }
+
+    /// A cell for a new request.
+    pub(crate) fn allocate_request(&mut self, token: Token) -> Result<u32, Errno> {
+        if token.0 == RETIRED {
+            return Err(Errno::EINVAL);
+        }
+        Ok(self.allocate(token)?.cell)
+    }
+
+    /// Takes back the cell of a request that is over.
+    pub(crate) fn free_request(&mut self, at: u32) {
+        // The next owner has a generation of its own, and a clean mark.
+        let state = &self.cell(at).state;
+        state.store((state.load(Relaxed) & !MARKED).wrapping_add(GENERATION), Relaxed);
+        self.recycle(at);
+    }
+
+    /// Completes a request that nobody will do any more.
+    pub(crate) fn cancel_request(&mut self, at: u32) {
+        self.cell(at).state.fetch_or(MARKED, Relaxed);
+        self.mailbox.complete(at);
+    }
+
+    /// Takes the requests that have been completed so far; how many there are.
+    #[inline]
+    pub(crate) fn collect_requests(&mut self) -> u32 {
+        if self.completed != NIL || self.mailbox.completed.load(Relaxed) == NIL {
+            return 0;
+        }
+        let taken = self.mailbox.completed.swap(NIL, SeqCst);
+        let (chain, length) = self.reversed(taken);
+        self.completed = chain;
+        length
+    }
+
+    /// The next completed request, and whether it was cancelled. Its cell is free from now.
+    #[inline]
+    pub(crate) fn next_request(&mut self) -> Option<(Token, bool)> {
+        if self.completed == NIL {
+            return None;
+        }
+        let at = self.completed;
+        let cell = self.cell(at);
+        let (below, token) = (cell.below.load(Relaxed), cell.token.load(Relaxed));
+        let cancelled = cell.state.load(Relaxed) & MARKED != 0;
+        self.completed = below;
+        self.free_request(at);
+        Some((Token(token), cancelled))
     }
 
     /// Gives a child process an eventfd of its own and forgets what was sent before.

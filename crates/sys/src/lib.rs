@@ -8,14 +8,23 @@
 //! System calls go through libc rather than straight to the kernel, so that programs
 //! which interpose libc (faketime, proxychains, sanitizers) keep working.
 
+pub mod buffer;
 pub mod clock;
 pub mod epoll;
 mod errno;
 pub mod eventfd;
 pub mod fd;
+pub mod fs;
+pub mod job;
+pub mod per_process;
+pub mod inet;
 pub mod poll;
 pub mod select;
 pub mod signal;
+pub mod sync;
+pub mod thread;
+pub mod socket;
+pub mod stream;
 
 pub use errno::Errno;
 pub use std::os::fd::RawFd;

@@ -13,7 +13,11 @@
 //! | `uv_handle_t.loop`, `.type` | us | written at init |
 //! | `uv_handle_t.close_cb` | us | written by `uv_close` |
 //! | `uv_timer_t.timeout`, `.repeat` | us | written whenever the timer is started or set |
-//! | `uv_poll_t.io_watcher.fd` | us | written at init, −1 once closed |
+//! | `uv_poll_t.io_watcher.fd`, `uv_stream_t.io_watcher.fd` | us | written when there is a descriptor, −1 before and after |
+//! | `uv_stream_t.flags`, bit 0x4000 (readable) | shared: a program may set it | taken over before reading starts, written when the stream opens |
+//! | `uv_stream_t.flags`, bit 0x8000 (writable) | us | likewise |
+//! | `uv_stream_t.write_queue_size` | shared: programs may add to it | changed by as much as our own count has changed |
+//! | `uv_pipe_t.ipc`, `.pipe_fname` | us | written at init and bind |
 //!
 //! The engine's key for a handle is in `handle_queue`, which no program has a use for.
 
@@ -134,12 +138,124 @@ pub struct IoWatcher {
     pub(crate) fd: c_int,
 }
 
+/// Finds room to read into.
+pub type uv_alloc_cb = Option<unsafe extern "C" fn(*mut uv_handle_t, usize, *mut uv_buf_t)>;
+/// Called with what was read.
+pub type uv_read_cb = Option<unsafe extern "C" fn(*mut uv_stream_t, isize, *const uv_buf_t)>;
+/// Called when a server has a connection.
+pub type uv_connection_cb = Option<unsafe extern "C" fn(*mut uv_stream_t, c_int)>;
+/// Called when a write is done.
+pub type uv_write_cb = Option<unsafe extern "C" fn(*mut uv_write_t, c_int)>;
+/// Called when connecting is done.
+pub type uv_connect_cb = Option<unsafe extern "C" fn(*mut uv_connect_t, c_int)>;
+/// Called when a stream has been shut down.
+pub type uv_shutdown_cb = Option<unsafe extern "C" fn(*mut uv_shutdown_t, c_int)>;
+
+/// A piece of memory: the same as a `struct iovec`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct uv_buf_t {
+    pub(crate) base: *mut std::ffi::c_char,
+    pub(crate) len: usize,
+}
+
+/// A stream: what TCP, pipe and terminal handles begin with.
+#[repr(C)]
+pub struct uv_stream_t {
+    pub(crate) handle: uv_handle_t,
+    pub(crate) write_queue_size: usize,
+    pub(crate) alloc_cb: uv_alloc_cb,
+    pub(crate) read_cb: uv_read_cb,
+    connect_req: *mut uv_connect_t,
+    shutdown_req: *mut uv_shutdown_t,
+    pub(crate) io_watcher: IoWatcher,
+    /// The part of `write_queue_size` that is ours: programs may add to the field.
+    pub(crate) queued_bytes: usize,
+    queues: [usize; 3],
+    pub(crate) connection_cb: uv_connection_cb,
+    delayed_error: c_int,
+    accepted_fd: c_int,
+    queued_fds: *mut c_void,
+}
+
+/// A TCP handle adds nothing to a stream.
+pub type uv_tcp_t = uv_stream_t;
+
+/// A pipe.
+#[repr(C)]
+pub struct uv_pipe_t {
+    pub(crate) stream: uv_stream_t,
+    pub(crate) ipc: c_int,
+    /// The path that a pipe is bound to.
+    pub(crate) pipe_fname: *mut std::ffi::c_char,
+}
+
+/// A request to write.
+#[repr(C)]
+pub struct uv_write_t {
+    pub(crate) req: uv_req_t,
+    pub(crate) cb: uv_write_cb,
+    pub(crate) send_handle: *mut uv_stream_t,
+    pub(crate) handle: *mut uv_stream_t,
+    queue: Queue,
+    write_index: c_uint,
+    pub(crate) bufs: *mut uv_buf_t,
+    pub(crate) nbufs: c_uint,
+    pub(crate) error: c_int,
+    pub(crate) bufsml: [uv_buf_t; 4],
+}
+
+/// A request to connect.
+#[repr(C)]
+pub struct uv_connect_t {
+    pub(crate) req: uv_req_t,
+    pub(crate) cb: uv_connect_cb,
+    pub(crate) handle: *mut uv_stream_t,
+    queue: Queue,
+}
+
+/// A request to shut down.
+#[repr(C)]
+pub struct uv_shutdown_t {
+    pub(crate) req: uv_req_t,
+    pub(crate) handle: *mut uv_stream_t,
+    pub(crate) cb: uv_shutdown_cb,
+}
+
 /// What all requests begin with.
 #[repr(C)]
 pub struct uv_req_t {
     pub(crate) data: *mut c_void,
     pub(crate) type_: c_int,
-    reserved: [*mut c_void; 6],
+    /// The engine's key for the request.
+    pub(crate) key: u64,
+    reserved: [*mut c_void; 4],
+    /// How many bytes a write has written.
+    pub(crate) nwritten: usize,
+}
+
+/// Does the work of a request, on a worker.
+pub type uv_work_cb = Option<unsafe extern "C" fn(*mut uv_work_t)>;
+/// Called when the work is done.
+pub type uv_after_work_cb = Option<unsafe extern "C" fn(*mut uv_work_t, c_int)>;
+
+/// What libuv keeps in a request of the thread pool.
+#[repr(C)]
+pub struct PoolRequest {
+    pub(crate) work: *mut c_void,
+    pub(crate) done: *mut c_void,
+    pub(crate) loop_: *mut uv_loop_t,
+    wq: Queue,
+}
+
+/// A request to run a function of the program.
+#[repr(C)]
+pub struct uv_work_t {
+    pub(crate) req: uv_req_t,
+    pub(crate) loop_: *mut uv_loop_t,
+    pub(crate) work_cb: uv_work_cb,
+    pub(crate) after_work_cb: uv_after_work_cb,
+    work_req: PoolRequest,
 }
 
 /// Counters of a loop.
@@ -168,6 +284,21 @@ const _: () = {
     assert!(size_of::<uv_poll_t>() == 160);
     assert!(offset_of!(uv_poll_t, io_watcher) + offset_of!(IoWatcher, fd) == 152);
     assert!(size_of::<uv_req_t>() == 64);
+    assert!(offset_of!(uv_req_t, nwritten) == 56);
+    assert!(size_of::<uv_stream_t>() == 248);
+    assert!(offset_of!(uv_stream_t, io_watcher) + offset_of!(IoWatcher, fd) == 184);
+    assert!(offset_of!(uv_stream_t, connection_cb) == 224);
+    assert!(size_of::<uv_pipe_t>() == 264);
+    assert!(offset_of!(uv_pipe_t, ipc) == 248);
+    assert!(offset_of!(uv_pipe_t, pipe_fname) == 256);
+    assert!(size_of::<uv_write_t>() == 192);
+    assert!(offset_of!(uv_write_t, bufsml) == 128);
+    assert!(size_of::<uv_connect_t>() == 96);
+    assert!(size_of::<uv_shutdown_t>() == 80);
+    assert!(size_of::<uv_buf_t>() == size_of::<libc::iovec>());
+    assert!(size_of::<PoolRequest>() == 40);
+    assert!(size_of::<uv_work_t>() == 128);
+    assert!(offset_of!(uv_work_t, loop_) == 64);
     assert!(size_of::<uv_metrics_t>() == 128);
 };
 
@@ -179,12 +310,12 @@ pub(crate) const HANDLE_TYPES: [(&std::ffi::CStr, usize); 17] = [
     (c"fs_poll", 104),
     (c"handle", size_of::<uv_handle_t>()),
     (c"idle", size_of::<LoopWatcher>()),
-    (c"pipe", 264),
+    (c"pipe", size_of::<uv_pipe_t>()),
     (c"poll", size_of::<uv_poll_t>()),
     (c"prepare", size_of::<LoopWatcher>()),
     (c"process", 136),
-    (c"stream", 248),
-    (c"tcp", 248),
+    (c"stream", size_of::<uv_stream_t>()),
+    (c"tcp", size_of::<uv_tcp_t>()),
     (c"timer", size_of::<uv_timer_t>()),
     (c"tty", 312),
     (c"udp", 216),
@@ -193,22 +324,42 @@ pub(crate) const HANDLE_TYPES: [(&std::ffi::CStr, usize); 17] = [
     (c"file", usize::MAX),
 ];
 
+pub(crate) const UV_UNKNOWN_HANDLE: c_int = 0;
 pub(crate) const UV_ASYNC: c_int = 1;
 pub(crate) const UV_CHECK: c_int = 2;
 pub(crate) const UV_IDLE: c_int = 6;
+pub(crate) const UV_NAMED_PIPE: c_int = 7;
 pub(crate) const UV_POLL: c_int = 8;
 pub(crate) const UV_PREPARE: c_int = 9;
+pub(crate) const UV_TCP: c_int = 12;
 pub(crate) const UV_TIMER: c_int = 13;
+pub(crate) const UV_TTY: c_int = 14;
+pub(crate) const UV_UDP: c_int = 15;
+pub(crate) const UV_FILE: c_int = 17;
+
+pub(crate) const UV_CONNECT: c_int = 2;
+pub(crate) const UV_WRITE: c_int = 3;
+pub(crate) const UV_SHUTDOWN: c_int = 4;
+
+/// Bits of a handle's `flags` that programs look at or set.
+pub(crate) const UV_HANDLE_READABLE: c_uint = 0x4000;
+pub(crate) const UV_HANDLE_WRITABLE: c_uint = 0x8000;
+
+pub(crate) const UV_FS: c_int = 6;
+pub(crate) const UV_WORK: c_int = 7;
+pub(crate) const UV_GETADDRINFO: c_int = 8;
+pub(crate) const UV_GETNAMEINFO: c_int = 9;
+pub(crate) const UV_RANDOM: c_int = 10;
 
 /// The kinds of requests, likewise.
 pub(crate) const REQUEST_TYPES: [(&std::ffi::CStr, usize); 10] = [
     (c"req", size_of::<uv_req_t>()),
-    (c"connect", 96),
-    (c"write", 192),
-    (c"shutdown", 80),
+    (c"connect", size_of::<uv_connect_t>()),
+    (c"write", size_of::<uv_write_t>()),
+    (c"shutdown", size_of::<uv_shutdown_t>()),
     (c"udp_send", 320),
     (c"fs", 440),
-    (c"work", 128),
+    (c"work", size_of::<uv_work_t>()),
     (c"getaddrinfo", 160),
     (c"getnameinfo", 1320),
     (c"random", 144),

@@ -1,7 +1,8 @@
 //! What all handles have in common.
 
-use crate::abi::{HANDLE_TYPES, UV_POLL, uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
-use crate::{engine, loop_};
+use crate::abi::{HANDLE_TYPES, UV_NAMED_PIPE, UV_POLL, UV_TCP, UV_TTY};
+use crate::abi::{uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
+use crate::{engine, loop_, stream};
 use blacklight_engine::Errno;
 use std::ffi::{CString, c_char, c_int, c_void};
 
@@ -75,24 +76,29 @@ unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
 
 /// Closing a handle that is closing already does nothing: its callback is on its way.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_close_cb) {
+pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_close_cb) {
     // SAFETY: the caller gives us a handle.
     unsafe {
         if engine::with_handle(handle, |engine, key| engine.close(key)).is_ok() {
             (*handle).close_cb = close_cb;
-            if (*handle).type_ == UV_POLL {
-                (*handle.cast::<uv_poll_t>()).io_watcher.fd = -1;
+            match (*handle).type_ {
+                UV_POLL => (*handle.cast::<uv_poll_t>()).io_watcher.fd = -1,
+                UV_TCP | UV_NAMED_PIPE | UV_TTY => stream::closed(handle.cast()),
+                _ => {}
             }
         }
     }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn uv_fileno(handle: *const uv_handle_t, fd: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn uv_fileno(handle: *const uv_handle_t, fd: *mut c_int) -> c_int {
     // SAFETY: the caller gives us a handle and room for a descriptor.
     unsafe {
         let found = match (*handle).type_ {
             UV_POLL => engine::with_handle(handle, |engine, key| engine.poll_fd(key)),
+            UV_TCP | UV_NAMED_PIPE | UV_TTY => {
+                engine::with_handle(handle, |engine, key| engine.stream_fd(key))
+            }
             _ => Err(Errno::EINVAL),
         };
         engine::code(found.map(|found| *fd = found))

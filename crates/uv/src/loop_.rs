@@ -264,6 +264,8 @@ unsafe extern "C" fn uv_loop_set_data(loop_: *mut uv_loop_t, data: *mut c_void) 
     unsafe { (*loop_).data = data }
 }
 
-/// There is nothing that outlives its loop.
+/// What outlives the loops is the thread pool: its threads finish what is queued, and end.
 #[unsafe(no_mangle)]
-extern "C" fn uv_library_shutdown() {}
+extern "C" fn uv_library_shutdown() {
+    blacklight_engine::shut_down_pool();
+}

@@ -1,7 +1,8 @@
 //! `uv_run`: asks the engine for the next thing to call, and calls it.
 
 use crate::abi::{LoopWatcher, uv_async_t, uv_handle_t, uv_loop_t, uv_poll_t, uv_timer_t};
-use crate::engine;
+use crate::abi::{uv_connect_t, uv_shutdown_t, uv_stream_t};
+use crate::{engine, stream};
 use blacklight_engine::{Event, Mode, Run};
 use std::ffi::c_int;
 
@@ -18,7 +19,10 @@ unsafe extern "C" fn uv_run(loop_: *mut uv_loop_t, mode: c_int) -> c_int {
     while let Some(event) = unsafe { engine::with(loop_, |engine| engine.next(&mut run)) } {
         // SAFETY: the engine names handles that are not closed, whose memory the caller
         // keeps valid until they are, and nothing is borrowed now.
-        unsafe { dispatch(event) };
+        unsafe {
+            stream::mirror_progress(loop_);
+            dispatch(event);
+        }
     }
     c_int::from(run.alive())
 }
@@ -54,6 +58,9 @@ unsafe fn dispatch(event: Event) {
                     cb(async_);
                 }
             }
+            Event::Work(token, result) => {
+                crate::work::done(engine::handle(token), engine::code(result));
+            }
             Event::Poll(token, result) => {
                 let poll = engine::handle::<uv_poll_t>(token);
                 let (status, events) = match result {
@@ -62,6 +69,29 @@ unsafe fn dispatch(event: Event) {
                 };
                 if let Some(cb) = (*poll).poll_cb {
                     cb(poll, status, events);
+                }
+            }
+            Event::Read(token) => stream::read(engine::handle(token)),
+            Event::ReadEnd(token, error) => stream::read_end(engine::handle(token), error),
+            Event::Write(token, result, written) => {
+                stream::write_done(engine::handle(token), engine::code(result), written);
+            }
+            Event::Connect(token, result) => {
+                let req = engine::handle::<uv_connect_t>(token);
+                if let Some(cb) = (*req).cb {
+                    cb(req, engine::code(result));
+                }
+            }
+            Event::Shutdown(token, result) => {
+                let req = engine::handle::<uv_shutdown_t>(token);
+                if let Some(cb) = (*req).cb {
+                    cb(req, engine::code(result));
+                }
+            }
+            Event::Connection(token, result) => {
+                let server = engine::handle::<uv_stream_t>(token);
+                if let Some(cb) = (*server).connection_cb {
+                    cb(server, engine::code(result));
                 }
             }
             Event::Closed(token) => {

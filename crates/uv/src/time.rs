@@ -1,5 +1,6 @@
 //! Clocks and sleep, and the one constructor that libuv has for buffers.
 
+use crate::abi::uv_buf_t;
 use blacklight_engine::Errno;
 use blacklight_sys::clock;
 use std::ffi::{c_char, c_int, c_uint};
@@ -16,13 +17,6 @@ pub struct uv_timespec64_t {
 pub struct uv_timeval64_t {
     tv_sec: i64,
     tv_usec: i32,
-}
-
-/// A piece of memory: the same as a `struct iovec`.
-#[repr(C)]
-pub struct uv_buf_t {
-    base: *mut c_char,
-    len: usize,
 }
 
 const UV_CLOCK_MONOTONIC: c_int = 0;

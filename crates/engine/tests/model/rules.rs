@@ -422,9 +422,8 @@ impl Model {
 
     /// The started timer that is due first.
     pub(crate) fn next_timer(&self) -> Option<usize> {
-        let is_started = |&id: &usize| {
-            self.handles[id].kind == HandleKind::Timer && self.handles[id].active
-        };
+        let is_started =
+            |&id: &usize| self.handles[id].kind == HandleKind::Timer && self.handles[id].active;
         let order = |&id: &usize| (self.handles[id].due_ns, self.handles[id].start);
         (0..self.handles.len()).filter(is_started).min_by_key(order)
     }

@@ -39,14 +39,11 @@ impl Model {
             Mode::Once => self.may_sleep,
             Mode::NoWait => false,
         };
-        let mut timeout = if sleeps {
-            self.poll_timeout()
-        } else {
-            Some(0)
-        };
+        let mut timeout = if sleeps { self.poll_timeout() } else { Some(0) };
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
         self.loop_count += 1;
         let mut breakdowns = 0;
+        let mut may_end_early = self.world.may.end_early;
         loop {
             self.ask(oracle);
             if !self.pending.is_empty() || !self.mail.is_empty() {
@@ -58,7 +55,20 @@ impl Model {
                 self.forget_what_was_asked();
             } else {
                 let began_ns = self.world.now_ns;
-                self.wait(timeout, deadline_ns, seen, oracle)?;
+                let mut end_ns = timeout.map(|timeout| began_ns.saturating_add(timeout));
+                if may_end_early && timeout != Some(0) {
+                    // Ended early, a wait goes on until the loop's own deadline, or it is
+                    // over by then; that is seen.
+                    let early_ns = match oracle.choose(3) {
+                        0 => None,
+                        1 => deadline_ns,
+                        _ => Some(seen.now_ns),
+                    };
+                    may_end_early = early_ns.is_none();
+                    let early_ns = early_ns.map(|early_ns| early_ns.max(began_ns));
+                    end_ns = end_ns.into_iter().chain(early_ns).min();
+                }
+                self.wait_until(end_ns)?;
                 self.slept_ns += self.world.now_ns - began_ns;
             }
             self.now_ns = self.world.now_ns;
@@ -101,36 +111,6 @@ impl Model {
         self.batch.clear();
         for handle in &mut self.handles {
             handle.asked = 0;
-        }
-    }
-
-    /// One wait. If waits may end early, then either this one does so and goes on until the
-    /// loop's own deadline, or it ends after that, which is when it was seen to end.
-    fn wait(
-        &mut self,
-        timeout: Option<u64>,
-        deadline_ns: Option<u64>,
-        seen: Seen,
-        oracle: &mut Oracle,
-    ) -> Result<(), String> {
-        let until_ns = timeout.map(|timeout| self.world.now_ns.saturating_add(timeout));
-        let (Some(deadline_ns), true) = (deadline_ns, self.world.may.end_early) else {
-            return self.wait_until(until_ns);
-        };
-        if timeout == Some(0) {
-            return self.wait_until(until_ns);
-        }
-        match oracle.choose(3) {
-            0 => self.wait_until(until_ns),
-            1 if self.world.now_ns < deadline_ns => self.wait_until(Some(deadline_ns)),
-            2 if seen.now_ns >= deadline_ns && seen.now_ns >= self.world.now_ns => {
-                self.wait_until(Some(seen.now_ns))?;
-                if until_ns.is_some_and(|until_ns| self.world.now_ns >= until_ns) {
-                    return Err("a wait ended early and late".to_string());
-                }
-                Ok(())
-            }
-            _ => Err("a wait had no reason to end early".to_string()),
         }
     }
 

@@ -101,7 +101,11 @@ impl World {
             && at_ns <= self.now_ns
         {
             let first = self.script.iter().position(|&(at, _)| at == at_ns);
-            match self.script.remove(first.expect("the least is one of them")).1 {
+            match self
+                .script
+                .remove(first.expect("the least is one of them"))
+                .1
+            {
                 Act::Ready(fd, mask) => self.set_ready(fd, mask),
                 Act::Send(id) => sends.push(id),
             }

@@ -1,0 +1,78 @@
+//! Pipe handles: Unix sockets and pipes.
+
+use crate::engine::Engine;
+use crate::event::Token;
+use crate::handle::HandleKind;
+use crate::slab::Key;
+use blacklight_sys::Errno;
+use blacklight_sys::socket::{self, Address};
+use std::ffi::CString;
+
+impl Engine {
+    /// Makes a pipe handle, over which other handles can be passed if `ipc`.
+    pub fn pipe_init(&mut self, token: Token, ipc: bool) -> Result<Key, Errno> {
+        let key = self.stream_init(token, HandleKind::Pipe)?;
+        let index = self.open_stream(key)?;
+        self.stream_mut(index).ipc = ipc;
+        Ok(key)
+    }
+
+    fn open_pipe(&self, key: Key) -> Result<u32, Errno> {
+        let index = self.open_stream(key)?;
+        match self.stream(index).kind {
+            HandleKind::Pipe => Ok(index),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Makes sure that the handle has a socket.
+    fn pipe_ensure_socket(&mut self, index: u32) -> Result<(), Errno> {
+        if self.stream(index).fd.is_some() {
+            return Ok(());
+        }
+        let socket = socket::socket(socket::AF_UNIX, socket::SOCK_STREAM)?;
+        self.stream_attach(index, socket).map_err(|(error, _)| error)
+    }
+
+    /// Binds the handle to a path, which is removed when it is closed, or to an abstract
+    /// name, which begins with a NUL. `EINVAL` if it has a descriptor already.
+    pub fn pipe_bind(&mut self, key: Key, name: &[u8]) -> Result<(), Errno> {
+        let index = self.open_pipe(key)?;
+        if self.stream(index).fd.is_some() {
+            return Err(Errno::EINVAL);
+        }
+        let address = Address::unix(name).ok_or(Errno::ENAMETOOLONG)?;
+        let path = match name.first() {
+            None | Some(0) => None,
+            Some(_) => Some(CString::new(name).map_err(|_| Errno::EINVAL)?.into_boxed_c_str()),
+        };
+        let socket = socket::socket(socket::AF_UNIX, socket::SOCK_STREAM)?;
+        match socket::bind(socket.raw(), &address) {
+            // A directory of the path is missing. libuv says so in this way, for Windows' sake.
+            Err(Errno::ENOENT) => return Err(Errno::EACCES),
+            bound => bound?,
+        }
+        self.stream_attach(index, socket).map_err(|(error, _)| error)?;
+        self.stream_mut(index).path = path;
+        Ok(())
+    }
+
+    /// Connects the handle to a name. [`Event::Connect`](crate::Event::Connect) follows with
+    /// `token`, also where it fails at once.
+    pub fn pipe_connect(&mut self, key: Key, token: Token, name: &[u8]) -> Result<(), Errno> {
+        let index = self.open_pipe(key)?;
+        let had_socket = self.stream(index).fd.is_some();
+        let connect = |engine: &mut Engine| {
+            let address = Address::unix(name).ok_or(Errno::ENAMETOOLONG)?;
+            engine.pipe_ensure_socket(index)?;
+            socket::connect(engine.raw_fd(index)?, &address)
+        };
+        let outcome = connect(self);
+        if outcome.is_ok() && !had_socket {
+            let stream = self.stream_mut(index);
+            stream.readable = true;
+            stream.writable = true;
+        }
+        self.begin_connect(index, token, outcome)
+    }
+}

@@ -1,0 +1,488 @@
+//! The process's thread pool: threads that do what the kernel cannot do without blocking.
+//!
+//! One pool serves all loops of the process. It starts with the first request and belongs
+//! to the process that started it: a child made by `fork` has none of the threads, so it
+//! begins with a pool of its own, and what its parent had queued is its parent's.
+//!
+//! The rules:
+//!
+//! - One lock guards the queues, the counters and who sleeps. Work never runs under it, and
+//!   neither is a completion delivered under it.
+//! - A request is in a queue if and only if its key resolves. Whoever takes it out, a worker
+//!   or a cancellation, owns it and sees to its completion: there is exactly one.
+//! - Requests run in the order of their submission, whichever loop they are from, save that
+//!   slow ones (those that wait for the network) never occupy more than half of the threads,
+//!   rounded up: they cannot keep fast ones waiting.
+//! - A worker is woken only if it sleeps and only if there is something for it to do that
+//!   nobody else is already looking for. Waking is the dear part of handing work over.
+
+use crate::slab::{Key, NIL, Slab};
+use crate::spin::Spin;
+use crate::wakeup::Mailbox;
+use blacklight_sys::job::Job;
+use blacklight_sys::per_process::PerProcess;
+use blacklight_sys::{Errno, clock};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// What a request spends its time with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkKind {
+    /// Computing.
+    Cpu,
+    /// Files: blocks, but not for long.
+    FastIo,
+    /// The network: may block for as long as it likes.
+    SlowIo,
+}
+
+/// What the pool tells of itself, taken at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PoolMetrics {
+    /// Threads of the pool.
+    pub threads: u32,
+    /// Requests that wait for a thread.
+    pub queued: u32,
+    /// The most that ever waited at the same time.
+    pub queued_max: u32,
+    /// Requests that run.
+    pub running: u32,
+    /// Requests handed in so far.
+    pub submitted: u64,
+    /// Requests that have run to their end.
+    pub completed: u64,
+    /// Requests that were cancelled before they ran.
+    pub cancelled: u64,
+    /// Time that the completed requests have waited for a thread, all together.
+    pub waiting_ns: u64,
+    /// Time that they have run, all together.
+    pub running_ns: u64,
+}
+
+/// The name and the stack of a worker, as libuv documents them.
+const THREAD_NAME: &str = "libuv-worker";
+const THREAD_STACK: usize = 8 << 20;
+
+const DEFAULT_THREADS: u32 = 4;
+const MAX_THREADS: u32 = 1024;
+
+/// How many threads `UV_THREADPOOL_SIZE` asks for. What is no number counts as zero, and
+/// zero as one; negative and enormous numbers ask for as many as there can be.
+fn threads_wanted(setting: Option<&str>) -> u32 {
+    let Some(setting) = setting else {
+        return DEFAULT_THREADS;
+    };
+    let setting = setting.trim_start();
+    if setting
+        .strip_prefix('-')
+        .is_some_and(|rest| leading_number(rest) > 0)
+    {
+        return MAX_THREADS;
+    }
+    let number = leading_number(setting.strip_prefix('+').unwrap_or(setting));
+    number.clamp(1, MAX_THREADS)
+}
+
+/// The number that the text begins with, or zero.
+fn leading_number(text: &str) -> u32 {
+    let digits = text.bytes().take_while(u8::is_ascii_digit);
+    digits.fold(0, |number, digit| {
+        number
+            .saturating_mul(10)
+            .saturating_add(u32::from(digit - b'0'))
+    })
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) job: Job,
+    /// Where the completion goes, and under which number.
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) cell: u32,
+    slow: bool,
+    queued_ns: u64,
+}
+
+/// A place in a queue.
+#[derive(Debug)]
+struct Node {
+    task: Option<Task>,
+    /// Orders the queues among each other.
+    number: u64,
+    prev: u32,
+    next: u32,
+}
+
+/// Requests of one sort, first come first served.
+#[derive(Debug)]
+struct Queue {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Queue {
+    const fn new() -> Queue {
+        Queue {
+            first: NIL,
+            last: NIL,
+            len: 0,
+        }
+    }
+
+    fn push(&mut self, nodes: &mut Slab<Node>, index: u32) {
+        nodes[index].prev = self.last;
+        match self.last {
+            NIL => self.first = index,
+            last => nodes[last].next = index,
+        }
+        self.last = index;
+        self.len += 1;
+    }
+
+    fn remove(&mut self, nodes: &mut Slab<Node>, index: u32) {
+        let (prev, next) = (nodes[index].prev, nodes[index].next);
+        match prev {
+            NIL => self.first = next,
+            prev => nodes[prev].next = next,
+        }
+        match next {
+            NIL => self.last = prev,
+            next => nodes[next].prev = prev,
+        }
+        self.len -= 1;
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    nodes: Slab<Node>,
+    fast: Queue,
+    slow: Queue,
+    slow_running: u32,
+    /// How many slow requests may run at the same time.
+    slow_limit: u32,
+    /// Workers that wait to be woken, and those that have been and have not come yet.
+    sleeping: u32,
+    woken: u32,
+    /// Whether a worker is awake without work, for a moment, in case that more comes.
+    spinning: bool,
+    spin: Spin,
+    stopping: bool,
+    threads: Vec<JoinHandle<()>>,
+    metrics: PoolMetrics,
+}
+
+impl State {
+    /// How many of the queued requests could start now, given enough threads.
+    fn startable(&self) -> u32 {
+        self.fast.len + self.slow.len.min(self.slow_limit - self.slow_running)
+    }
+
+    /// Takes the oldest request that may run now.
+    fn take(&mut self) -> Option<Task> {
+        let may_run_slow = self.slow_running < self.slow_limit;
+        let index = match (self.fast.first, self.slow.first) {
+            (NIL, NIL) => return None,
+            (NIL, slow) if may_run_slow => slow,
+            (NIL, _) => return None,
+            (fast, NIL) => fast,
+            (fast, slow) if may_run_slow && self.nodes[slow].number < self.nodes[fast].number => {
+                slow
+            }
+            (fast, _) => fast,
+        };
+        let task = self.unqueue(index);
+        self.slow_running += u32::from(task.slow);
+        self.metrics.running += 1;
+        Some(task)
+    }
+
+    fn unqueue(&mut self, index: u32) -> Task {
+        let task = self.nodes[index].task.take();
+        let task = task.expect("a queued request is there");
+        match task.slow {
+            true => self.slow.remove(&mut self.nodes, index),
+            false => self.fast.remove(&mut self.nodes, index),
+        }
+        self.nodes.remove(index);
+        self.metrics.queued -= 1;
+        task
+    }
+
+    fn finish(&mut self, slow: bool, waited_ns: u64, ran_ns: u64) {
+        self.slow_running -= u32::from(slow);
+        self.metrics.running -= 1;
+        self.metrics.completed += 1;
+        self.metrics.waiting_ns += waited_ns;
+        self.metrics.running_ns += ran_ns;
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Tells the worker that spins that there may be something to do.
+    hint: AtomicBool,
+}
+
+static POOL: PerProcess<Pool> = PerProcess::new();
+
+impl Pool {
+    fn new() -> Pool {
+        Pool {
+            state: Mutex::new(State {
+                nodes: Slab::new(),
+                fast: Queue::new(),
+                slow: Queue::new(),
+                slow_running: 0,
+                slow_limit: 0,
+                sleeping: 0,
+                woken: 0,
+                spinning: false,
+                spin: Spin::new(),
+                stopping: false,
+                threads: Vec::new(),
+                metrics: PoolMetrics::default(),
+            }),
+            wake: Condvar::new(),
+            hint: AtomicBool::new(false),
+        }
+    }
+
+    /// The pool of this process.
+    #[inline]
+    pub(crate) fn get() -> &'static Pool {
+        POOL.get_or_make(Pool::new)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing of ours panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the threads: as many as were asked for, or as many as there can be.
+    #[cold]
+    fn start(&'static self, state: &mut State) -> Result<(), Errno> {
+        let setting = std::env::var_os("UV_THREADPOOL_SIZE");
+        let setting = setting.as_ref().map(|setting| setting.to_string_lossy());
+        let wanted = threads_wanted(setting.as_deref());
+        state.threads.try_reserve_exact(wanted as usize)?;
+        for _ in 0..wanted {
+            let thread = std::thread::Builder::new()
+                .name(THREAD_NAME.into())
+                .stack_size(THREAD_STACK);
+            match thread.spawn(|| self.work()) {
+                Ok(thread) => state.threads.push(thread),
+                Err(error) if state.threads.is_empty() => return Err(error.into()),
+                Err(_) => break,
+            }
+        }
+        state.metrics.threads = state.threads.len() as u32;
+        state.slow_limit = state.metrics.threads.div_ceil(2);
+        Ok(())
+    }
+
+    /// Queues a request, which then has exactly one completion.
+    pub(crate) fn submit(
+        &'static self,
+        job: Job,
+        kind: WorkKind,
+        mailbox: Arc<Mailbox>,
+        cell: u32,
+    ) -> Result<Key, Errno> {
+        let slow = kind == WorkKind::SlowIo;
+        let queued_ns = clock::monotonic_ns();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if state.threads.is_empty() {
+            self.start(state)?;
+        }
+        let key = state.nodes.insert(Node {
+            task: Some(Task {
+                job,
+                mailbox,
+                cell,
+                slow,
+                queued_ns,
+            }),
+            number: state.metrics.submitted,
+            prev: NIL,
+            next: NIL,
+        })?;
+        match slow {
+            true => state.slow.push(&mut state.nodes, key.index),
+            false => state.fast.push(&mut state.nodes, key.index),
+        }
+        state.metrics.submitted += 1;
+        state.metrics.queued += 1;
+        state.metrics.queued_max = state.metrics.queued_max.max(state.metrics.queued);
+        let looking = state.woken + u32::from(state.spinning);
+        let wakes = state.sleeping > 0 && looking < state.startable();
+        if wakes {
+            state.sleeping -= 1;
+            state.woken += 1;
+        }
+        if state.spinning {
+            self.hint.store(true, Relaxed);
+        }
+        drop(guard);
+        if wakes {
+            self.wake.notify_one();
+        }
+        Ok(key)
+    }
+
+    /// Takes a request of the given loop out of its queue; `None` if it is not queued.
+    pub(crate) fn cancel(&self, key: Key, mailbox: &Arc<Mailbox>) -> Option<Task> {
+        let mut state = self.lock();
+        let index = state.nodes.resolve(key)?;
+        let task = state.nodes[index].task.as_ref()?;
+        if !Arc::ptr_eq(&task.mailbox, mailbox) {
+            return None;
+        }
+        state.metrics.cancelled += 1;
+        Some(state.unqueue(index))
+    }
+
+    /// Takes all requests of a loop out of the queues. Their completions are of no interest
+    /// any more, and neither are those of the requests that run.
+    pub(crate) fn forget(&self, mailbox: &Arc<Mailbox>) {
+        let mut forgotten = Vec::new();
+        let mut state = self.lock();
+        for index in 0..state.nodes.capacity() as u32 {
+            let task = state.nodes[index].task.as_ref();
+            if task.is_some_and(|task| Arc::ptr_eq(&task.mailbox, mailbox)) {
+                state.metrics.cancelled += 1;
+                forgotten.push(state.unqueue(index));
+            }
+        }
+        // What closures own is dropped without the lock: it may do anything.
+        drop(state);
+    }
+
+    /// The life of a worker.
+    fn work(&'static self) {
+        let mut state = self.lock();
+        loop {
+            let Some(task) = state.take() else {
+                if state.stopping {
+                    return;
+                }
+                state = self.rest(state);
+                continue;
+            };
+            drop(state);
+            let started_ns = clock::monotonic_ns();
+            let (slow, waited_ns) = (task.slow, started_ns.saturating_sub(task.queued_ns));
+            let Task {
+                job, mailbox, cell, ..
+            } = task;
+            // A closure that panics has told so already, and is over like any other.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.run()));
+            let ran_ns = clock::monotonic_ns().saturating_sub(started_ns);
+            mailbox.complete(cell);
+            drop(mailbox);
+            state = self.lock();
+            state.finish(slow, waited_ns, ran_ns);
+        }
+    }
+
+    /// A worker's wait for something to do, of which nobody has said yet that there is.
+    fn rest<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if !state.spinning
+            && let Some(spin) = state.spin.begin()
+        {
+            state.spinning = true;
+            self.hint.store(false, Relaxed);
+            drop(state);
+            let found = spin.until(|| self.hint.load(Relaxed));
+            state = self.lock();
+            state.spinning = false;
+            state.spin.end(found);
+            if found || state.startable() > 0 || state.stopping {
+                return state;
+            }
+        }
+        state.sleeping += 1;
+        while state.woken == 0 {
+            state = self
+                .wake
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.woken -= 1;
+        state
+    }
+
+    /// Lets the workers finish what is queued, and ends them. The next request would start
+    /// new ones.
+    fn shut_down(&self) {
+        let mut state = self.lock();
+        let threads = std::mem::take(&mut state.threads);
+        if threads.is_empty() {
+            return;
+        }
+        state.stopping = true;
+        state.woken += state.sleeping;
+        state.sleeping = 0;
+        self.hint.store(true, Relaxed);
+        drop(state);
+        self.wake.notify_all();
+        let this = std::thread::current().id();
+        for thread in threads {
+            // A worker that ends the process cannot wait for itself.
+            if thread.thread().id() != this {
+                let _ = thread.join();
+            }
+        }
+        let mut state = self.lock();
+        state.stopping = false;
+        state.metrics.threads = 0;
+    }
+}
+
+/// What the pool of this process has done so far.
+pub fn pool_metrics() -> PoolMetrics {
+    POOL.get()
+        .map_or(PoolMetrics::default(), |pool| pool.lock().metrics)
+}
+
+/// Ends the threads of this process's pool, if it has any, when they have done what is
+/// queued.
+pub fn shut_down_pool() {
+    if let Some(pool) = POOL.get() {
+        pool.shut_down();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_sizes_are_clamped() {
+        assert_eq!(threads_wanted(None), 4);
+        for (setting, threads) in [
+            ("1", 1),
+            ("7", 7),
+            (" 7", 7),
+            ("+7", 7),
+            ("3x", 3),
+            ("1024", 1024),
+            ("0", 1),
+            ("", 1),
+            ("-", 1),
+            ("-0", 1),
+            ("many", 1),
+            ("-1", 1024),
+            ("1025", 1024),
+            ("99999999999999999999", 1024),
+        ] {
+            assert_eq!(threads_wanted(Some(setting)), threads, "{setting:?}");
+        }
+    }
+}

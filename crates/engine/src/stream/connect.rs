@@ -1,0 +1,201 @@
+//! Connecting, listening and accepting.
+
+use super::{Engine, Step};
+use crate::event::{Event, Token};
+use crate::handle::HandleKind;
+use crate::io::Pending;
+use crate::slab::Key;
+use blacklight_sys::fd::{self, Descriptor};
+use blacklight_sys::poll::{POLLIN, POLLOUT};
+use blacklight_sys::socket::{self, Address};
+use blacklight_sys::{Errno, RawFd};
+
+impl Engine {
+    /// Begins to connect a stream that has a socket. Whatever comes of it is reported later.
+    pub(crate) fn begin_connect(
+        &mut self,
+        index: u32,
+        token: Token,
+        outcome: Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let stream = self.stream_mut(index);
+        if stream.connecting.is_some() {
+            return Err(Errno::EALREADY);
+        }
+        stream.connecting = Some(token);
+        let watcher = stream.watcher;
+        self.active_requests += 1;
+        let outcome = outcome.and_then(|()| self.io_want(watcher, POLLOUT));
+        if let Err(error) = outcome {
+            self.stream_mut(index).delayed_error = Some(error);
+            self.watchers.feed(watcher, Pending::Fed);
+        }
+        Ok(())
+    }
+
+    /// Finds out how connecting went. On failure the writes that waited for it fail too.
+    pub(super) fn finish_connect(
+        &mut self,
+        index: u32,
+        reports_left: &mut u32,
+    ) -> (Option<Event>, Option<Step>) {
+        let result = match self.stream_mut(index).delayed_error.take() {
+            Some(error) => Err(error),
+            None => self.raw_fd(index).and_then(socket::take_error),
+        };
+        if result.is_err_and(|error| error == socket::EINPROGRESS) {
+            return (None, None);
+        }
+        let Some(token) = self.stream_mut(index).connecting.take() else {
+            return (None, None);
+        };
+        let stream = self.stream_mut(index);
+        if result.is_err() || stream.queue.is_empty() {
+            let watcher = stream.watcher;
+            self.io_unwant(watcher, POLLOUT);
+        }
+        if result.is_err() {
+            self.fail_writes(index, Errno::ECANCELED);
+        }
+        *reports_left = self.stream(index).done.len;
+        self.active_requests -= 1;
+        let event = Event::Connect(token, result);
+        (Some(event), result.is_err().then_some(Step::Report))
+    }
+
+    /// Lets others connect; [`Event::Connection`] follows for each. `EINVAL` if the stream
+    /// has no name that they could connect to.
+    pub fn stream_listen(&mut self, key: Key, backlog: i32) -> Result<(), Errno> {
+        let index = self.open_stream(key)?;
+        if let Some(error) = self.stream_mut(index).delayed_error.take() {
+            return Err(error);
+        }
+        match self.stream(index).kind {
+            HandleKind::Tcp => self.tcp_ensure_socket(index, socket::AF_INET)?,
+            HandleKind::Pipe if self.stream(index).ipc => return Err(Errno::EINVAL),
+            HandleKind::Pipe => {}
+            _ => return Err(Errno::EINVAL),
+        }
+        let fd = self.raw_fd(index).map_err(|_| Errno::EINVAL)?;
+        socket::listen(fd, backlog)?;
+        let stream = self.stream(index);
+        let (handle, watcher) = (stream.handle, stream.watcher);
+        self.io_want(watcher, POLLIN)?;
+        self.stream_mut(index).listening = true;
+        self.handles.set_active(handle, true);
+        Ok(())
+    }
+
+    /// Takes a connection off the kernel's hands and tells the server.
+    pub(super) fn accept_next(&mut self, index: u32) -> (Option<Event>, Option<Step>) {
+        let Ok(fd) = self.raw_fd(index) else {
+            return (None, None);
+        };
+        if self.stream(index).accepted.is_some() {
+            // The last one has not been accepted yet.
+            let watcher = self.stream(index).watcher;
+            self.io_unwant(watcher, POLLIN);
+            return (None, None);
+        }
+        self.keep_reserve();
+        let accepted = match socket::accept(fd) {
+            Err(Errno::EMFILE | Errno::ENFILE) => self.turn_away(fd),
+            accepted => accepted,
+        };
+        let result = match accepted {
+            Ok(accepted) => {
+                self.stream_mut(index).accepted = Some(accepted);
+                Ok(())
+            }
+            // Nobody there, or no longer: the poller will say when there is.
+            Err(Errno::EAGAIN | Errno::ECONNABORTED) => return (None, None),
+            Err(error) => Err(error),
+        };
+        let token = self.handles[self.stream(index).handle].token;
+        (Some(Event::Connection(token, result)), Some(Step::Accepted))
+    }
+
+    /// After the server's callback: if it has not accepted, the loop does not ask for more.
+    pub(super) fn after_connection(&mut self, index: u32) {
+        let stream = self.stream(index);
+        if stream.accepted.is_some() {
+            self.io_unwant(stream.watcher, POLLIN);
+        }
+    }
+
+    fn keep_reserve(&mut self) {
+        if self.streams.reserve.is_none() {
+            self.streams.reserve = fd::open_reserve().ok();
+        }
+    }
+
+    /// There are no descriptors left. Connections that nobody takes would keep the loop
+    /// spinning and their peers waiting, so they are taken with the descriptor held in
+    /// reserve and closed at once.
+    #[cold]
+    fn turn_away(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {
+        if self.streams.reserve.take().is_none() {
+            return Err(Errno::EMFILE);
+        }
+        let result = loop {
+            match socket::accept(fd) {
+                Ok(connection) => drop(connection),
+                Err(error) => break Err(error),
+            }
+        };
+        self.keep_reserve();
+        result
+    }
+
+    /// Gives the connection or passed descriptor that waits at `server` to `client`. `EAGAIN`
+    /// if none waits.
+    pub fn stream_accept(&mut self, server: Key, client: Key) -> Result<(), Errno> {
+        let server = self.open_stream(server)?;
+        let client = self.open_stream(client)?;
+        let accepted = self.take_accepted(server)?;
+        let attached = self.stream_attach(client, accepted).map_err(|(error, _)| error);
+        if attached.is_ok() {
+            let client = self.stream_mut(client);
+            client.readable = true;
+            client.writable = true;
+        }
+        self.next_accepted(server);
+        attached
+    }
+
+    /// Takes what waits to be accepted.
+    pub(crate) fn take_accepted(&mut self, server: u32) -> Result<Descriptor, Errno> {
+        self.stream_mut(server).accepted.take().ok_or(Errno::EAGAIN)
+    }
+
+    /// Moves up what waits behind it. When nothing does, the server wants more.
+    pub(crate) fn next_accepted(&mut self, server: u32) {
+        let stream = self.stream_mut(server);
+        stream.accepted = stream.passed.pop_front();
+        if stream.accepted.is_none() && (stream.listening || stream.reading) {
+            let watcher = stream.watcher;
+            // It was watched before, so there is room for it.
+            let _ = self.io_want(watcher, POLLIN);
+        }
+    }
+
+    /// How many descriptors that came over a pipe wait to be accepted, and the first.
+    pub fn pending_descriptors(&self, key: Key) -> Result<(usize, Option<RawFd>), Errno> {
+        let stream = self.stream(self.open_stream(key)?);
+        let first = stream.accepted.as_ref().map(Descriptor::raw);
+        Ok((stream.passed.len() + usize::from(first.is_some()), first))
+    }
+
+    /// The name that a connected or bound stream has, or its peer.
+    pub fn stream_address(&self, key: Key, peer: bool) -> Result<Address, Errno> {
+        let index = self.open_stream(key)?;
+        if let Some(error) = self.stream(index).delayed_error {
+            return Err(error);
+        }
+        let fd = self.raw_fd(index)?;
+        match peer {
+            true => socket::peer_address(fd),
+            false => socket::local_address(fd),
+        }
+    }
+}

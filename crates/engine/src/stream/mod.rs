@@ -1,0 +1,474 @@
+//! Streams: what TCP, pipe and terminal handles have in common.
+//!
+//! A stream reads and writes its descriptor itself, without blocking, when the poller says
+//! that it may. Reading is a dialogue, since the room to read into is the front end's: the
+//! engine hands out [`Event::Read`], the front end calls [`Engine::stream_read`], and hears
+//! how it went. Writing is the engine's own business once it has the buffers.
+//!
+//! What happens on one stream is dealt with step by step, by a [`Cursor`] that survives from
+//! one event handed out to the next: a callback may stop, shut down or close the stream, and
+//! the cursor finds it as it then is.
+//!
+//! Requests (connect, write, shutdown) keep the loop alive until they are reported; the
+//! handle itself is active while it reads or listens. No request is ever reported from
+//! within the call that made it: what succeeds or fails at once is *fed* to the next pending
+//! phase.
+//!
+//! | file | what it owns |
+//! | --- | --- |
+//! | `mod.rs` | the state, opening and closing, the cursor |
+//! | `read.rs` | reading |
+//! | `write.rs` | the queue of writes, shutdown |
+//! | `connect.rs` | connecting, listening, accepting |
+//!
+//! [`Event::Read`]: crate::Event::Read
+
+mod connect;
+mod read;
+mod write;
+
+pub(crate) use write::Write;
+
+use crate::engine::Engine;
+use crate::event::{Event, Token};
+use crate::handle::{HandleKind, Kind};
+use crate::io::{Owner, Pending};
+use crate::run::Run;
+use crate::slab::{Key, Slab};
+use blacklight_sys::fd::{self, Descriptor};
+use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
+use blacklight_sys::stream::Transport;
+use blacklight_sys::{Errno, RawFd};
+use std::collections::VecDeque;
+use write::Queue;
+
+/// How many reads or writes one stream may do in a turn, so that a fast peer does not
+/// starve the others.
+const MAX_PER_TURN: u32 = 32;
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) kind: HandleKind,
+    handle: u32,
+    pub(crate) watcher: u32,
+    pub(crate) fd: Option<Descriptor>,
+    transport: Transport,
+    /// A pipe over which handles are passed.
+    pub(crate) ipc: bool,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// Writes wait for the descriptor in place of the loop.
+    pub(crate) blocking: bool,
+    pub(crate) listening: bool,
+    reading: bool,
+    /// The last read filled its room, so there may be more.
+    more: bool,
+    /// The last read did not, so a hang-up that comes with it is the end.
+    partial: bool,
+    ended: bool,
+    connecting: Option<Token>,
+    shutdown: Option<Token>,
+    /// What went wrong in a call that could not say so.
+    pub(crate) delayed_error: Option<Errno>,
+    queue: Queue,
+    done: Queue,
+    /// Bytes in `queue` that have not been written.
+    queued_bytes: usize,
+    /// The connection or passed descriptor that waits to be accepted, and those behind it.
+    accepted: Option<Descriptor>,
+    passed: VecDeque<Descriptor>,
+    /// What is set on the socket once there is one.
+    pub(crate) tcp: crate::tcp::TcpOptions,
+    /// The file of a bound Unix socket, removed on close.
+    pub(crate) path: Option<Box<std::ffi::CStr>>,
+}
+
+/// All streams of a loop, and their writes.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    slab: Slab<Stream>,
+    writes: Slab<Write>,
+    /// Held back for the day when there are no descriptors left; see `connect.rs`.
+    reserve: Option<Descriptor>,
+    /// Streams whose count of queued bytes has changed since the front end asked.
+    progressed: Vec<u32>,
+}
+
+impl Streams {
+    pub(crate) fn new() -> Streams {
+        Streams {
+            slab: Slab::new(),
+            writes: Slab::new(),
+            reserve: None,
+            progressed: Vec::new(),
+        }
+    }
+}
+
+/// Where the dealing with one stream stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    stream: u32,
+    /// The handle as it was when this began: it may be closed meanwhile.
+    handle: Key,
+    mask: u32,
+    step: Step,
+    reads_left: u32,
+    /// Finished writes to report; those that finish meanwhile wait for the next time.
+    reports_left: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Begin,
+    /// The poller has refused the descriptor.
+    Refused(Errno),
+    Accepted,
+    Read,
+    HangUp,
+    Write,
+    Report,
+    Drain,
+}
+
+impl Stream {
+    pub(crate) fn is_connecting(&self) -> bool {
+        self.connecting.is_some()
+    }
+
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.shutdown.is_some()
+    }
+}
+
+impl Engine {
+    /// A new stream without a descriptor.
+    pub(crate) fn stream_init(&mut self, token: Token, kind: HandleKind) -> Result<Key, Errno> {
+        let watcher = self.watchers.insert(-1, Owner::Stream(0))?;
+        let stream = Stream {
+            kind,
+            handle: 0,
+            watcher,
+            fd: None,
+            transport: Transport::Socket,
+            ipc: false,
+            readable: false,
+            writable: false,
+            blocking: false,
+            listening: false,
+            reading: false,
+            more: false,
+            partial: false,
+            ended: false,
+            connecting: None,
+            shutdown: None,
+            delayed_error: None,
+            queue: Queue::EMPTY,
+            done: Queue::EMPTY,
+            queued_bytes: 0,
+            accepted: None,
+            passed: VecDeque::new(),
+            tcp: crate::tcp::TcpOptions::default(),
+            path: None,
+        };
+        let inserted = self.streams.slab.insert(stream).and_then(|stream| {
+            let key = self.handles.insert(Kind::Stream(stream.index), token);
+            key.map(|key| (stream.index, key))
+                .inspect_err(|_| self.streams.slab.remove(stream.index))
+        });
+        let (stream, key) = inserted.inspect_err(|_| self.io_close(watcher))?;
+        self.streams.slab[stream].handle = key.index;
+        self.watchers.set_owner(watcher, Owner::Stream(stream));
+        Ok(key)
+    }
+
+    pub(crate) fn stream_kind(&self, stream: u32) -> HandleKind {
+        self.streams.slab[stream].kind
+    }
+
+    pub(crate) fn stream(&self, index: u32) -> &Stream {
+        &self.streams.slab[index]
+    }
+
+    pub(crate) fn stream_mut(&mut self, index: u32) -> &mut Stream {
+        &mut self.streams.slab[index]
+    }
+
+    /// The stream behind a key, if that is an open stream.
+    pub(crate) fn open_stream(&self, key: Key) -> Result<u32, Errno> {
+        match self.handles[self.handles.open(key)?].kind {
+            Kind::Stream(stream) => Ok(stream),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The stream's descriptor; `EBADF` if it has none or is closing.
+    pub fn stream_fd(&self, key: Key) -> Result<RawFd, Errno> {
+        let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
+        self.raw_fd(stream)
+    }
+
+    pub(crate) fn raw_fd(&self, stream: u32) -> Result<RawFd, Errno> {
+        let fd = self.streams.slab[stream].fd.as_ref();
+        fd.map(Descriptor::raw).ok_or(Errno::EBADF)
+    }
+
+    /// Gives a stream its descriptor, which must not be blocking. On error the descriptor
+    /// comes back.
+    pub(crate) fn stream_attach(
+        &mut self,
+        stream: u32,
+        fd: Descriptor,
+    ) -> Result<(), (Errno, Descriptor)> {
+        let watcher = self.streams.slab[stream].watcher;
+        let checked = self.streams.slab[stream]
+            .fd
+            .as_ref()
+            .map_or(Ok(()), |_| Err(Errno::EBUSY))
+            .and_then(|()| Transport::of(fd.raw()));
+        let transport = match checked {
+            Ok(transport) => transport,
+            Err(error) => return Err((error, fd)),
+        };
+        if let Err(error) = self.watchers.attach(watcher, fd.raw()) {
+            return Err((error, fd));
+        }
+        let stream = &mut self.streams.slab[stream];
+        stream.transport = transport;
+        if stream.kind == HandleKind::Tcp {
+            // Failing to set an option must not fail the connection.
+            let _ = stream.tcp.apply(fd.raw());
+        }
+        stream.fd = Some(fd);
+        Ok(())
+    }
+
+    /// Opens a stream on a descriptor that the program made, in the directions given. It
+    /// becomes non-blocking. On error the program keeps it.
+    pub fn stream_open(
+        &mut self,
+        key: Key,
+        fd: Descriptor,
+        readable: bool,
+        writable: bool,
+    ) -> Result<(), (Errno, Descriptor)> {
+        let checked = self.open_stream(key).and_then(|stream| {
+            if self.watchers.is_taken(fd.raw(), crate::slab::NIL) {
+                return Err(Errno::EEXIST);
+            }
+            fd::set_nonblocking(fd.raw(), true)?;
+            Ok(stream)
+        });
+        let stream = match checked {
+            Ok(stream) => stream,
+            Err(error) => return Err((error, fd)),
+        };
+        self.stream_attach(stream, fd)?;
+        let stream = &mut self.streams.slab[stream];
+        stream.readable = readable;
+        stream.writable = writable;
+        Ok(())
+    }
+
+    /// Whether the stream can be read from.
+    pub fn is_readable(&self, key: Key) -> bool {
+        self.open_stream(key).is_ok_and(|stream| self.streams.slab[stream].readable)
+    }
+
+    /// Whether the stream can be written to.
+    pub fn is_writable(&self, key: Key) -> bool {
+        self.open_stream(key).is_ok_and(|stream| self.streams.slab[stream].writable)
+    }
+
+    /// Says that the stream can be read from although the engine does not know why.
+    pub fn set_readable(&mut self, key: Key) {
+        if let Ok(stream) = self.open_stream(key) {
+            self.streams.slab[stream].readable = true;
+        }
+    }
+
+    /// Makes the descriptor blocking or not.
+    pub fn stream_set_blocking(&mut self, key: Key, blocking: bool) -> Result<(), Errno> {
+        let stream = self.open_stream(key)?;
+        fd::set_nonblocking(self.raw_fd(stream)?, !blocking)
+    }
+
+    /// How many bytes wait to be written.
+    pub fn write_queue_size(&self, key: Key) -> usize {
+        let Some(index) = self.handles.resolve(key) else {
+            return 0;
+        };
+        match self.handles[index].kind {
+            Kind::Stream(stream) => self.streams.slab[stream].queued_bytes,
+            _ => 0,
+        }
+    }
+
+    /// A stream whose number of queued bytes has changed, with that number, for a front end
+    /// whose users look at it at any time.
+    #[inline]
+    pub fn next_progress(&mut self) -> Option<(Token, usize)> {
+        let stream = &self.streams.slab[self.streams.progressed.pop()?];
+        Some((self.handles[stream.handle].token, stream.queued_bytes))
+    }
+
+    /// Closes a stream's descriptor. What it had promised is cancelled in the closing phase.
+    pub(crate) fn release_stream(&mut self, index: u32, stream: u32) {
+        self.io_close(self.streams.slab[stream].watcher);
+        self.handles.set_active(index, false);
+        self.streams.progressed.retain(|&other| other != stream);
+        let stream = &mut self.streams.slab[stream];
+        stream.reading = false;
+        stream.readable = false;
+        stream.writable = false;
+        stream.listening = false;
+        stream.fd = None;
+        stream.accepted = None;
+        stream.passed.clear();
+        if let Some(path) = stream.path.take() {
+            // The file may be gone, or somebody else's by now: nothing can be done about it.
+            let _ = blacklight_sys::fd::unlink(&path);
+        }
+    }
+
+    /// Cancels the next request of a closed stream, in the order connect, writes, shutdown;
+    /// `None` after the last, when the stream is forgotten.
+    pub(crate) fn cancel_next_request(&mut self, index: u32) -> Option<Event> {
+        let stream = &mut self.streams.slab[index];
+        if let Some(token) = stream.connecting.take() {
+            self.active_requests -= 1;
+            return Some(Event::Connect(token, Err(Errno::ECANCELED)));
+        }
+        self.fail_writes(index, Errno::ECANCELED);
+        if let Some(write) = self.report_write(index) {
+            return Some(write);
+        }
+        if let Some(token) = self.streams.slab[index].shutdown.take() {
+            self.active_requests -= 1;
+            return Some(Event::Shutdown(token, Err(Errno::ECANCELED)));
+        }
+        self.streams.slab.remove(index);
+        None
+    }
+
+    fn cursor(&self, stream: u32, mask: u32, step: Step) -> Cursor {
+        Cursor {
+            stream,
+            handle: self.handles.key(self.streams.slab[stream].handle),
+            mask,
+            step,
+            reads_left: MAX_PER_TURN,
+            reports_left: 0,
+        }
+    }
+
+    /// Begins to deal with what the poller says of a stream.
+    #[inline]
+    pub(crate) fn stream_ready(&mut self, stream: u32, mask: u32) -> Cursor {
+        self.cursor(stream, mask, Step::Begin)
+    }
+
+    /// Begins to deal with a stream in a pending phase.
+    pub(crate) fn stream_pending(&mut self, stream: u32, why: Pending) -> Cursor {
+        match why {
+            Pending::Fed => self.cursor(stream, POLLOUT, Step::Begin),
+            Pending::Refused(error) => self.cursor(stream, 0, Step::Refused(error)),
+        }
+    }
+
+    /// Goes on with the stream in hand up to the next thing to call, or to its end.
+    #[inline]
+    pub(crate) fn next_of_stream(&mut self, run: &mut Run) -> Option<Event> {
+        let mut cursor = run.stream.take()?;
+        while self.handles.open(cursor.handle).is_ok() {
+            let (event, next) = self.stream_step(&mut cursor);
+            if let Some(step) = next {
+                cursor.step = step;
+            }
+            if event.is_some() {
+                run.stream = next.map(|_| cursor);
+                return event;
+            }
+            next?;
+        }
+        None
+    }
+
+    /// One step: what to hand out, if anything, and which step follows, if any.
+    fn stream_step(&mut self, cursor: &mut Cursor) -> (Option<Event>, Option<Step>) {
+        let index = cursor.stream;
+        let is_for = |bits| cursor.mask & (bits | POLLERR | POLLHUP) != 0;
+        match cursor.step {
+            Step::Begin => {
+                let stream = &mut self.streams.slab[index];
+                if stream.connecting.is_some() {
+                    return self.finish_connect(index, &mut cursor.reports_left);
+                }
+                if stream.listening {
+                    return self.accept_next(index);
+                }
+                stream.more = true;
+                (None, Some(if is_for(POLLIN) { Step::Read } else { Step::Write }))
+            }
+            Step::Refused(error) => self.refused(index, error, &mut cursor.reports_left),
+            Step::Accepted => {
+                self.after_connection(index);
+                (None, None)
+            }
+            Step::Read => {
+                let stream = &mut self.streams.slab[index];
+                if stream.reading && stream.more && cursor.reads_left > 0 {
+                    cursor.reads_left -= 1;
+                    stream.more = false;
+                    stream.partial = false;
+                    let token = self.handles[stream.handle].token;
+                    return (Some(Event::Read(token)), Some(Step::Read));
+                }
+                (None, Some(Step::HangUp))
+            }
+            Step::HangUp => {
+                let stream = &self.streams.slab[index];
+                let over = stream.reading && stream.partial && !stream.ended;
+                let event = (cursor.mask & POLLHUP != 0 && over).then(|| self.end_of_stream(index));
+                (event, Some(Step::Write))
+            }
+            Step::Write => {
+                if !is_for(POLLOUT) {
+                    return (None, None);
+                }
+                self.flush_writes(index);
+                cursor.reports_left = self.streams.slab[index].done.len;
+                (None, Some(Step::Report))
+            }
+            Step::Report => {
+                if cursor.reports_left > 0 {
+                    cursor.reports_left -= 1;
+                    if let Some(event) = self.report_write(index) {
+                        return (Some(event), Some(Step::Report));
+                    }
+                }
+                (None, Some(Step::Drain))
+            }
+            Step::Drain => (self.drain(index), None),
+        }
+    }
+
+    /// The poller cannot watch the descriptor: whoever waits for it hears of it.
+    fn refused(
+        &mut self,
+        index: u32,
+        error: Errno,
+        reports_left: &mut u32,
+    ) -> (Option<Event>, Option<Step>) {
+        let stream = &mut self.streams.slab[index];
+        if stream.connecting.is_some() {
+            stream.delayed_error = Some(error);
+            return self.finish_connect(index, reports_left);
+        }
+        self.fail_writes(index, error);
+        *reports_left = self.streams.slab[index].done.len;
+        let stream = &self.streams.slab[index];
+        let event = stream.reading.then(|| self.read_failed(index, error));
+        (event, Some(Step::Report))
+    }
+}

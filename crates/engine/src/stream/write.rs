@@ -1,0 +1,344 @@
+//! Writing: the queue of requests, and the shutdown that waits for its end.
+//!
+//! A stream's writes are in one of two lists: `queue`, to be written in order, and `done`, to
+//! be reported in order. A write is attempted at once if nothing is before it; what the
+//! kernel does not take waits for the poller.
+
+use super::{Engine, MAX_PER_TURN};
+use crate::event::{Event, Token};
+use crate::io::Pending;
+use crate::slab::{Key, NIL};
+use blacklight_sys::buffer::Buffers;
+use blacklight_sys::poll::{POLLOUT, pollfd};
+use blacklight_sys::{Errno, RawFd, poll, socket, stream};
+
+/// A list of writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Queue {
+    first: u32,
+    last: u32,
+    pub(super) len: u32,
+}
+
+impl Queue {
+    pub(super) const EMPTY: Queue = Queue {
+        first: NIL,
+        last: NIL,
+        len: 0,
+    };
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == NIL
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Write {
+    token: Token,
+    stream: u32,
+    buffers: Buffers,
+    /// The handle to pass along with the first byte.
+    passes: Option<Key>,
+    written: usize,
+    result: Result<(), Errno>,
+    /// Whether it is in `done`, and no longer in `queue`.
+    is_done: bool,
+    prev: u32,
+    next: u32,
+}
+
+impl Engine {
+    fn list(&mut self, stream: u32, done: bool) -> &mut Queue {
+        let stream = self.stream_mut(stream);
+        match done {
+            true => &mut stream.done,
+            false => &mut stream.queue,
+        }
+    }
+
+    /// Puts a write at the end of one of its stream's lists.
+    fn append(&mut self, write: u32, done: bool) {
+        let stream = self.streams.writes[write].stream;
+        let list = self.list(stream, done);
+        let prev = std::mem::replace(&mut list.last, write);
+        list.len += 1;
+        if prev == NIL {
+            list.first = write;
+        } else {
+            self.streams.writes[prev].next = write;
+        }
+        let entry = &mut self.streams.writes[write];
+        entry.prev = prev;
+        entry.next = NIL;
+        entry.is_done = done;
+    }
+
+    /// Takes a write out of the list that it is in.
+    fn take_out(&mut self, write: u32) {
+        let Write {
+            stream,
+            is_done,
+            prev,
+            next,
+            ..
+        } = self.streams.writes[write];
+        let list = self.list(stream, is_done);
+        list.len -= 1;
+        if prev == NIL {
+            list.first = next;
+        }
+        if next == NIL {
+            list.last = prev;
+        }
+        if prev != NIL {
+            self.streams.writes[prev].next = next;
+        }
+        if next != NIL {
+            self.streams.writes[next].prev = prev;
+        }
+    }
+
+    /// Ends a queued write: its report follows.
+    fn finish_write(&mut self, write: u32, result: Result<(), Errno>) {
+        self.take_out(write);
+        let entry = &mut self.streams.writes[write];
+        entry.result = result;
+        let (stream, left) = (entry.stream, entry.buffers.bytes());
+        self.append(write, true);
+        self.count_written(stream, left);
+        self.watchers.feed(self.stream(stream).watcher, Pending::Fed);
+    }
+
+    /// Counts bytes as no longer queued.
+    fn count_written(&mut self, stream: u32, bytes: usize) {
+        if bytes > 0 {
+            self.stream_mut(stream).queued_bytes -= bytes;
+            self.streams.progressed.push(stream);
+        }
+    }
+
+    /// Writes buffers to the stream, after all that was written before, and passes the handle
+    /// `passes` along with them if the stream is a pipe for that. [`Event::Write`] follows
+    /// with `token`. `EBADF` without a descriptor, `EPIPE` if the stream is not writable.
+    pub fn stream_write(
+        &mut self,
+        key: Key,
+        token: Token,
+        buffers: Buffers,
+        passes: Option<Key>,
+    ) -> Result<Key, Errno> {
+        let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
+        self.raw_fd(index)?;
+        if !self.stream(index).writable {
+            return Err(Errno::EPIPE);
+        }
+        self.check_passing(index, passes)?;
+        let bytes = buffers.bytes();
+        let write = self.streams.writes.insert(Write {
+            token,
+            stream: index,
+            buffers,
+            passes,
+            written: 0,
+            result: Ok(()),
+            is_done: false,
+            prev: NIL,
+            next: NIL,
+        })?;
+        let was_empty = self.stream(index).queue.is_empty();
+        self.append(write.index, false);
+        self.stream_mut(index).queued_bytes += bytes;
+        self.active_requests += 1;
+        // A stream that is still connecting writes once it is connected.
+        if was_empty && self.stream(index).connecting.is_none() {
+            self.flush_writes(index);
+        }
+        Ok(write)
+    }
+
+    /// Whether the handle may be passed over the stream.
+    fn check_passing(&self, index: u32, passes: Option<Key>) -> Result<(), Errno> {
+        let Some(passes) = passes else {
+            return Ok(());
+        };
+        if !self.stream(index).ipc {
+            return Err(Errno::EINVAL);
+        }
+        self.passable_fd(passes).map(drop)
+    }
+
+    /// The descriptor of a handle that can be passed to another process.
+    fn passable_fd(&self, key: Key) -> Result<RawFd, Errno> {
+        self.stream_fd(key)
+    }
+
+    /// Writes as much as goes at once, in front of nobody. `EAGAIN` if nothing went, or if
+    /// other writes are waiting.
+    pub fn stream_try_write(
+        &mut self,
+        key: Key,
+        buffers: &Buffers,
+        passes: Option<Key>,
+    ) -> Result<usize, Errno> {
+        let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
+        let stream = self.stream(index);
+        if stream.connecting.is_some() || !stream.queue.is_empty() {
+            return Err(Errno::EAGAIN);
+        }
+        self.raw_fd(index)?;
+        if !stream.writable {
+            return Err(Errno::EPIPE);
+        }
+        self.check_passing(index, passes)?;
+        self.transmit(index, buffers, passes)
+    }
+
+    /// One attempt to write.
+    fn transmit(
+        &self,
+        index: u32,
+        buffers: &Buffers,
+        passes: Option<Key>,
+    ) -> Result<usize, Errno> {
+        let fd = self.raw_fd(index)?;
+        match passes {
+            Some(passes) => socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?),
+            None => stream::write(fd, buffers, self.stream(index).transport),
+        }
+    }
+
+    /// Writes what can be written of the queue.
+    pub(super) fn flush_writes(&mut self, index: u32) {
+        let mut left = MAX_PER_TURN;
+        while left > 0 {
+            let write = self.stream(index).queue.first;
+            if write == NIL {
+                return;
+            }
+            let entry = &self.streams.writes[write];
+            match self.transmit(index, &entry.buffers, entry.passes) {
+                Ok(written) => {
+                    let entry = &mut self.streams.writes[write];
+                    entry.buffers.advance(written);
+                    entry.written += written;
+                    entry.passes = None;
+                    let is_over = entry.buffers.bytes() == 0;
+                    self.count_written(index, written);
+                    if is_over {
+                        self.finish_write(write, Ok(()));
+                    }
+                    left -= 1;
+                }
+                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+                    if self.stream(index).blocking && self.wait_writable(index).is_ok() {
+                        continue;
+                    }
+                    break;
+                }
+                Err(error) => {
+                    // The writes behind it find out for themselves.
+                    self.finish_write(write, Err(error));
+                    return;
+                }
+            }
+        }
+        let watcher = self.stream(index).watcher;
+        if let Err(error) = self.io_want(watcher, POLLOUT) {
+            self.fail_writes(index, error);
+        }
+    }
+
+    /// Waits for a stream that was asked to block.
+    fn wait_writable(&self, index: u32) -> Result<(), Errno> {
+        let mut fds = [pollfd {
+            fd: self.raw_fd(index)?,
+            events: POLLOUT as i16,
+            revents: 0,
+        }];
+        match poll::poll(&mut fds, None, None) {
+            Err(Errno::EINTR) | Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends all queued writes.
+    pub(super) fn fail_writes(&mut self, index: u32, error: Errno) {
+        while self.stream(index).queue.first != NIL {
+            let write = self.stream(index).queue.first;
+            self.take_out(write);
+            self.streams.writes[write].result = Err(error);
+            self.append(write, true);
+        }
+        self.stream_mut(index).queued_bytes = 0;
+    }
+
+    /// The next finished write, forgotten.
+    pub(super) fn report_write(&mut self, index: u32) -> Option<Event> {
+        let write = self.stream(index).done.first;
+        if write == NIL {
+            return None;
+        }
+        self.take_out(write);
+        let Write {
+            token,
+            result,
+            written,
+            ..
+        } = self.streams.writes[write];
+        self.streams.writes.remove(write);
+        self.active_requests -= 1;
+        Some(Event::Write(token, result, written))
+    }
+
+    /// Cancels a write: one that has not been finished is reported with `ECANCELED`, after
+    /// what the kernel has taken of it; one that has been is left alone. `EBUSY` if its
+    /// stream is closing, which cancels it anyway.
+    pub fn write_cancel(&mut self, key: Key) -> Result<(), Errno> {
+        let write = self.streams.writes.resolve(key).ok_or(Errno::EINVAL)?;
+        let entry = &self.streams.writes[write];
+        let handle = self.handles.key(self.stream(entry.stream).handle);
+        if self.is_closing(handle) {
+            return Err(Errno::EBUSY);
+        }
+        if !entry.is_done {
+            self.finish_write(write, Err(Errno::ECANCELED));
+        }
+        Ok(())
+    }
+
+    /// Ends writing once all writes are done. [`Event::Shutdown`] follows with `token`.
+    /// `ENOTCONN` if the stream is not writable, which it is no longer after this.
+    pub fn stream_shutdown(&mut self, key: Key, token: Token) -> Result<(), Errno> {
+        let index = self.open_stream(key).map_err(|_| Errno::ENOTCONN)?;
+        let stream = self.stream_mut(index);
+        if !stream.writable || stream.shutdown.is_some() {
+            return Err(Errno::ENOTCONN);
+        }
+        stream.writable = false;
+        stream.shutdown = Some(token);
+        let (watcher, is_idle) = (stream.watcher, stream.queue.is_empty());
+        self.active_requests += 1;
+        if is_idle {
+            self.watchers.feed(watcher, Pending::Fed);
+        }
+        Ok(())
+    }
+
+    /// When nothing is left to be written: stops waiting for room, and shuts down if asked to.
+    pub(super) fn drain(&mut self, index: u32) -> Option<Event> {
+        let stream = self.stream(index);
+        if !stream.queue.is_empty() {
+            return None;
+        }
+        self.io_unwant(stream.watcher, POLLOUT);
+        let token = self.stream_mut(index).shutdown.take()?;
+        let result = self.raw_fd(index).and_then(socket::shutdown_write);
+        let result = match result {
+            // Pipes and terminals have no direction to shut.
+            Err(Errno::ENOTSOCK) => Ok(()),
+            result => result,
+        };
+        self.active_requests -= 1;
+        Some(Event::Shutdown(token, result))
+    }
+}

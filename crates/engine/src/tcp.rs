@@ -1,0 +1,184 @@
+//! TCP handles: what is particular to them among streams.
+
+use crate::engine::Engine;
+use crate::event::Token;
+use crate::handle::HandleKind;
+use crate::slab::Key;
+use blacklight_sys::socket::{self, Address, TcpOption};
+use blacklight_sys::{Errno, RawFd};
+
+/// Keep-alive: idle time, interval and number of probes, in seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeepAlive {
+    /// How long a connection is idle before it is probed.
+    pub idle: u32,
+    /// How long to wait between probes.
+    pub interval: u32,
+    /// How many probes may stay unanswered.
+    pub count: u32,
+}
+
+/// Options that were set before there was a socket.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct TcpOptions {
+    nodelay: bool,
+    keepalive: Option<KeepAlive>,
+}
+
+impl TcpOptions {
+    pub(crate) fn apply(&self, fd: RawFd) -> Result<(), Errno> {
+        if self.nodelay {
+            socket::set_tcp_option(fd, TcpOption::NoDelay, 1)?;
+        }
+        match self.keepalive {
+            Some(keepalive) => set_keepalive(fd, Some(keepalive)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn set_keepalive(fd: RawFd, keepalive: Option<KeepAlive>) -> Result<(), Errno> {
+    socket::set_tcp_option(fd, TcpOption::KeepAlive, i32::from(keepalive.is_some()))?;
+    let Some(keepalive) = keepalive else {
+        return Ok(());
+    };
+    let seconds = |value: u32| i32::try_from(value).map_err(|_| Errno::EINVAL);
+    socket::set_tcp_option(fd, TcpOption::KeepAliveIdle, seconds(keepalive.idle)?)?;
+    socket::set_tcp_option(fd, TcpOption::KeepAliveInterval, seconds(keepalive.interval)?)?;
+    socket::set_tcp_option(fd, TcpOption::KeepAliveCount, seconds(keepalive.count)?)
+}
+
+/// How to bind a TCP or UDP socket.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct BindOptions {
+    /// Takes IPv6 only, where the default is both.
+    pub ipv6_only: bool,
+    /// Shares the port with others who say the same, and the connections with them.
+    pub reuse_port: bool,
+}
+
+impl Engine {
+    /// Makes a TCP handle, with a socket of the given family right away if there is one.
+    pub fn tcp_init(&mut self, token: Token, family: Option<i32>) -> Result<Key, Errno> {
+        let socket = match family {
+            None => None,
+            Some(family @ (socket::AF_INET | socket::AF_INET6)) => {
+                Some(socket::socket(family, socket::SOCK_STREAM)?)
+            }
+            Some(_) => return Err(Errno::EINVAL),
+        };
+        let key = self.stream_init(token, HandleKind::Tcp)?;
+        if let Some(socket) = socket {
+            let index = self.open_stream(key)?;
+            self.stream_attach(index, socket).map_err(|(error, _)| error)?;
+        }
+        Ok(key)
+    }
+
+    /// Makes sure that the handle has a socket.
+    pub(crate) fn tcp_ensure_socket(&mut self, index: u32, family: i32) -> Result<(), Errno> {
+        if self.stream(index).fd.is_some() {
+            return Ok(());
+        }
+        let socket = socket::socket(family, socket::SOCK_STREAM)?;
+        self.stream_attach(index, socket).map_err(|(error, _)| error)
+    }
+
+    fn open_tcp(&self, key: Key) -> Result<u32, Errno> {
+        let index = self.open_stream(key)?;
+        match self.stream(index).kind {
+            HandleKind::Tcp => Ok(index),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Binds the handle. That the address is in use is said later, by listening or
+    /// connecting, as libuv does.
+    pub fn tcp_bind(
+        &mut self,
+        key: Key,
+        address: &Address,
+        options: BindOptions,
+    ) -> Result<(), Errno> {
+        let index = self.open_tcp(key)?;
+        let family = address.family();
+        if options.ipv6_only && family != socket::AF_INET6 {
+            return Err(Errno::EINVAL);
+        }
+        self.tcp_ensure_socket(index, family)?;
+        let fd = self.raw_fd(index)?;
+        socket::set_tcp_option(fd, TcpOption::ReuseAddress, 1)?;
+        if options.reuse_port {
+            socket::set_tcp_option(fd, TcpOption::ReusePort, 1)?;
+        }
+        if family == socket::AF_INET6 {
+            socket::set_tcp_option(fd, TcpOption::Ipv6Only, i32::from(options.ipv6_only))?;
+        }
+        let delayed = match socket::bind(fd, address) {
+            Ok(()) => None,
+            Err(Errno::EADDRINUSE) => Some(Errno::EADDRINUSE),
+            // The address is of another family than the socket.
+            Err(Errno::EAFNOSUPPORT) => return Err(Errno::EINVAL),
+            Err(error) => return Err(error),
+        };
+        self.stream_mut(index).delayed_error = delayed;
+        Ok(())
+    }
+
+    /// Connects the handle. [`Event::Connect`](crate::Event::Connect) follows with `token`.
+    pub fn tcp_connect(&mut self, key: Key, token: Token, address: &Address) -> Result<(), Errno> {
+        let index = self.open_tcp(key)?;
+        if self.stream(index).is_connecting() {
+            return Err(Errno::EALREADY);
+        }
+        let late = self.stream_mut(index).delayed_error.take();
+        self.tcp_ensure_socket(index, address.family())?;
+        let outcome = match late {
+            Some(error) => Err(error),
+            None => socket::connect(self.raw_fd(index)?, address),
+        };
+        let refused = |error: &Errno| {
+            // What another host or this one's own kernel says of the peer comes later.
+            matches!(*error, Errno::ECONNREFUSED | Errno::ECONNRESET | Errno::EADDRINUSE)
+                || late.is_some()
+        };
+        if let Err(error) = outcome
+            && !refused(&error)
+        {
+            return Err(error);
+        }
+        let stream = self.stream_mut(index);
+        stream.readable = true;
+        stream.writable = true;
+        self.begin_connect(index, token, outcome)
+    }
+
+    /// Turns Nagle's algorithm off or on, now or when there is a socket.
+    pub fn tcp_nodelay(&mut self, key: Key, on: bool) -> Result<(), Errno> {
+        let index = self.open_tcp(key)?;
+        if let Ok(fd) = self.raw_fd(index) {
+            socket::set_tcp_option(fd, TcpOption::NoDelay, i32::from(on))?;
+        }
+        self.stream_mut(index).tcp.nodelay = on;
+        Ok(())
+    }
+
+    /// Turns probing of idle connections on or off, now or when there is a socket.
+    pub fn tcp_keepalive(&mut self, key: Key, keepalive: Option<KeepAlive>) -> Result<(), Errno> {
+        let index = self.open_tcp(key)?;
+        if let Ok(fd) = self.raw_fd(index) {
+            set_keepalive(fd, keepalive)?;
+        }
+        self.stream_mut(index).tcp.keepalive = keepalive;
+        Ok(())
+    }
+
+    /// Makes the handle's closing reset the connection. `EINVAL` while it is being shut down.
+    pub fn tcp_reset_on_close(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.open_tcp(key)?;
+        if self.stream(index).is_shutting_down() {
+            return Err(Errno::EINVAL);
+        }
+        socket::set_reset_on_close(self.raw_fd(index)?)
+    }
+}

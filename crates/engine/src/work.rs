@@ -1,0 +1,87 @@
+//! Requests of the loop to the thread pool.
+//!
+//! A request in progress has a cell of the loop's mailbox (see `wakeup.rs`), through which
+//! its completion comes back: workers push cells onto a stack without taking any lock, and
+//! the push that finds the loop asleep wakes it. The loop takes the whole stack at once and
+//! hands the completions out in the order in which they came.
+//!
+//! A request keeps its loop alive from its submission until its completion is handed out;
+//! the cell is free by then, so that the callback may submit again.
+
+use crate::engine::Engine;
+use crate::event::Token;
+use crate::pool::{Pool, WorkKind};
+use crate::slab::Key;
+use blacklight_sys::Errno;
+use blacklight_sys::job::Job;
+
+/// Names one request for as long as it is in progress.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RequestKey(Key);
+
+impl RequestKey {
+    /// The key as a number, for a front end that has to keep it in foreign memory.
+    pub const fn to_bits(self) -> u64 {
+        self.0.to_bits()
+    }
+
+    /// The key that [`RequestKey::to_bits`] made into `bits`. Any number is allowed: one
+    /// that was never a key names nothing.
+    pub const fn from_bits(bits: u64) -> RequestKey {
+        RequestKey(Key::from_bits(bits))
+    }
+}
+
+impl Engine {
+    /// Has a job done by the thread pool. [`Event::Work`](crate::Event::Work) follows when
+    /// it is done, and the loop stays alive until then.
+    ///
+    /// A job that panics counts as done. The token must not be `u64::MAX`.
+    pub fn work_submit(
+        &mut self,
+        token: Token,
+        kind: WorkKind,
+        job: Job,
+    ) -> Result<RequestKey, Errno> {
+        let cell = self.receiver.allocate_request(token)?;
+        let mailbox = self.receiver.mailbox.clone();
+        match Pool::get().submit(job, kind, mailbox, cell) {
+            Ok(key) => {
+                self.active_requests += 1;
+                Ok(RequestKey(key))
+            }
+            Err(error) => {
+                self.receiver.free_request(cell);
+                Err(error)
+            }
+        }
+    }
+
+    /// Cancels a request that no thread has taken up yet: it completes with `ECANCELED` on
+    /// a later turn. One that runs or has run is `EBUSY` and completes as if nothing had
+    /// been asked.
+    pub fn work_cancel(&mut self, key: RequestKey) -> Result<(), Errno> {
+        let task = Pool::get().cancel(key.0, &self.receiver.mailbox);
+        let cell = task.ok_or(Errno::EBUSY)?.cell;
+        self.receiver.cancel_request(cell);
+        Ok(())
+    }
+
+    /// Takes the completions that are there. Each counts as an event, however few wake-ups
+    /// they took.
+    pub(crate) fn collect_work(&mut self) {
+        let completed = u64::from(self.receiver.collect_requests());
+        self.count_events(completed);
+    }
+
+    /// The next request whose completion is to be handed out.
+    #[inline]
+    pub(crate) fn next_work(&mut self) -> Option<(Token, Result<(), Errno>)> {
+        let (token, cancelled) = self.receiver.next_request()?;
+        self.active_requests -= 1;
+        match cancelled {
+            true => Some((token, Err(Errno::ECANCELED))),
+            false => Some((token, Ok(()))),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! No allocation per operation: once warmed up, a loop lives on the memory it has.
+
+mod each_mechanism;
+
+use blacklight_engine::{Engine, Event, Key, Mechanism, Mode, Readiness, Token};
+use each_mechanism::{engine_on, on_each_mechanism, run};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+/// The system's allocator, with each thread's requests counted.
+struct Counting;
+
+thread_local! {
+    static REQUESTS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is about to end has no counter any more, and no test to count for.
+    let _ = REQUESTS.try_with(|requests| requests.set(requests.get() + 1));
+}
+
+// SAFETY: every call is passed on as it is to the system's allocator, which keeps the
+// contract; counting touches nothing but a thread's own number and does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps `alloc`'s contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps `alloc_zeroed`'s contract, which is the same.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps `realloc`'s contract, which is the same.
+        unsafe { System.realloc(at, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps `dealloc`'s contract, which is the same.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn requests() -> u64 {
+    REQUESTS.with(Cell::get)
+}
+
+/// Repeats something until the loop should have all the memory it needs for it, and then
+/// sees to it that no more is asked for.
+fn assert_steady(warm_up: u32, rounds: u32, mut operation: impl FnMut(u32)) {
+    for round in 0..warm_up {
+        operation(round);
+    }
+    let before = requests();
+    for round in warm_up..warm_up + rounds {
+        operation(round);
+        let made = requests() - before;
+        assert_eq!(made, 0, "round {round} has allocated");
+    }
+}
+
+on_each_mechanism!(
+    a_turn,
+    starting_a_timer_anew,
+    a_timer_that_fires,
+    a_timer_that_repeats,
+    a_send,
+    an_event,
+    watching_and_not_watching,
+    a_handle_in_the_place_of_another,
+    a_walk,
+);
+
+/// A turn of the loop, and how many callbacks there were in it.
+fn turn(engine: &mut Engine) -> u32 {
+    let mut called = 0;
+    run(engine, Mode::NoWait, |_, _| called += 1);
+    called
+}
+
+fn started_timer(engine: &mut Engine, timeout_ms: u64, repeat_ms: u64) -> Key {
+    let timer = engine.timer_init(Token(1)).unwrap();
+    engine.timer_start(timer, timeout_ms, repeat_ms).unwrap();
+    timer
+}
+
+fn a_turn(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    for token in 0..3 {
+        let handles = [
+            engine.idle_init(Token(token)).unwrap(),
+            engine.prepare_init(Token(token)).unwrap(),
+            engine.check_init(Token(token)).unwrap(),
+        ];
+        for handle in handles {
+            engine.loop_watcher_start(handle).unwrap();
+        }
+    }
+    assert_steady(10, 1_000, |_| assert_eq!(turn(&mut engine), 9));
+}
+
+fn starting_a_timer_anew(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let timer = started_timer(&mut engine, FAR_MS, FAR_MS);
+    assert_steady(1_000, 10_000, |round| match round % 3 {
+        0 => engine.timer_start(timer, FAR_MS, FAR_MS).unwrap(),
+        1 => engine
+            .timer_start(timer, FAR_MS - u64::from(round), FAR_MS)
+            .unwrap(),
+        _ => engine.timer_again(timer).unwrap(),
+    });
+    assert_eq!(turn(&mut engine), 0);
+}
+
+fn a_timer_that_fires(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let timers: Vec<_> = (0..10).map(|_| started_timer(&mut engine, 0, 0)).collect();
+    assert_steady(10, 1_000, |_| {
+        assert_eq!(turn(&mut engine), 10);
+        for &timer in &timers {
+            engine.timer_start(timer, 0, 0).unwrap();
+        }
+    });
+}
+
+fn a_timer_that_repeats(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    for _ in 0..10 {
+        started_timer(&mut engine, 1, 1);
+    }
+    assert_steady(5, 20, |_| {
+        let mut fired = 0;
+        run(&mut engine, Mode::Once, |_, event| {
+            assert_eq!(event, Event::Timer(Token(1)));
+            fired += 1;
+        });
+        assert!(fired > 0, "a turn waits for its timers");
+    });
+}
+
+/// Longer than any test takes.
+const FAR_MS: u64 = 1_000_000_000;
+
+/// On a simulated clock, so that the queue takes the same shapes every time.
+#[test]
+fn timers_of_all_sorts() {
+    let mut engine = engine_on(Mechanism::Sim(1));
+    let start = |_| started_timer(&mut engine, FAR_MS, 0);
+    let timers: Vec<_> = (0..200).map(start).collect();
+    let mut random = 1u64;
+    // Until every part of the queue has once been as large as it ever gets.
+    assert_steady(60_000, 60_000, |_| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let timer = timers[(random >> 33) as usize % timers.len()];
+        match random >> 60 {
+            0..12 => {
+                let timeout_ms = FAR_MS + (random >> 40) % 5_000;
+                engine.timer_start(timer, timeout_ms, 0).unwrap();
+            }
+            12..15 => engine.timer_stop(timer).unwrap(),
+            _ => {
+                engine.sim().unwrap().advance(1_000_000);
+                assert_eq!(turn(&mut engine), 0);
+            }
+        }
+    });
+}
+
+fn a_send(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let tickets: Vec<_> = (0..10)
+        .map(|token| engine.async_init(Token(token)).unwrap().1)
+        .collect();
+    let senders: Vec<_> = tickets
+        .iter()
+        .map(|&ticket| engine.async_sender(ticket))
+        .collect();
+    assert_steady(10, 1_000, |round| {
+        senders.iter().for_each(|sender| sender.send());
+        let mode = if round % 2 == 0 {
+            Mode::NoWait
+        } else {
+            Mode::Once
+        };
+        let mut called = 0;
+        run(&mut engine, mode, |_, _| called += 1);
+        assert_eq!(called, 10);
+    });
+}
+
+/// A socket that is readable and writable for ever.
+fn ready_socket() -> (UnixStream, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    std::io::Write::write_all(&mut &theirs, b"!").unwrap();
+    (ours, theirs)
+}
+
+const READABLE: Readiness = Readiness::READABLE;
+const WRITABLE: Readiness = Readiness::WRITABLE;
+
+fn an_event(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let sockets: Vec<_> = (0..20).map(|_| ready_socket()).collect();
+    for (ours, _) in &sockets {
+        let key = engine.poll_init(Token(1), ours.as_raw_fd()).unwrap();
+        engine.poll_start(key, READABLE).unwrap();
+    }
+    assert_steady(10, 1_000, |_| assert_eq!(turn(&mut engine), 20));
+}
+
+fn watching_and_not_watching(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let sockets: Vec<_> = (0..20).map(|_| ready_socket()).collect();
+    let init = |(ours, _): &(UnixStream, UnixStream)| {
+        let key = engine.poll_init(Token(1), ours.as_raw_fd()).unwrap();
+        engine.poll_start(key, READABLE).unwrap();
+        key
+    };
+    let keys: Vec<_> = sockets.iter().map(init).collect();
+    assert_steady(10, 500, |round| {
+        for &key in &keys {
+            if round % 2 == 0 {
+                engine.poll_stop(key).unwrap();
+            }
+            let wanted = [READABLE, WRITABLE, READABLE | WRITABLE][round as usize % 3];
+            engine.poll_start(key, wanted).unwrap();
+        }
+        assert_eq!(turn(&mut engine), 20);
+    });
+}
+
+fn a_handle_in_the_place_of_another(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, _theirs) = ready_socket();
+    assert_steady(10, 500, |_| {
+        let timer = started_timer(&mut engine, FAR_MS, 0);
+        let idle = engine.idle_init(Token(2)).unwrap();
+        engine.loop_watcher_start(idle).unwrap();
+        let (wakeable, ticket) = engine.async_init(Token(3)).unwrap();
+        engine.mailbox().send(ticket);
+        let poll = engine.poll_init(Token(4), ours.as_raw_fd()).unwrap();
+        engine.poll_start(poll, READABLE).unwrap();
+        assert_eq!(turn(&mut engine), 3);
+        for key in [timer, idle, wakeable, poll] {
+            engine.close(key).unwrap();
+        }
+        assert_eq!(turn(&mut engine), 4);
+    });
+    assert!(engine.is_unused());
+}
+
+fn a_walk(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    for token in 0..10 {
+        engine.timer_init(Token(token)).unwrap();
+    }
+    assert_steady(2, 100, |_| {
+        let mut walk = engine.walk().unwrap();
+        for token in 0..10 {
+            assert_eq!(engine.walk_next(&mut walk), Some(Token(token)));
+        }
+        assert_eq!(engine.walk_next(&mut walk), None);
+    });
+}
+
+#[test]
+#[should_panic(expected = "round 3 has allocated")]
+fn an_allocation_does_not_go_unnoticed() {
+    let mut kept = Vec::new();
+    assert_steady(3, 10, |round| kept.push(Box::new(round)));
+}

@@ -1,0 +1,62 @@
+//! The same tests on every mechanism that asks a real kernel.
+
+use blacklight_engine::{Engine, Event, Mechanism, Mode, Run};
+use std::sync::{Mutex, PoisonError};
+
+/// Makes one test out of each function for each mechanism.
+macro_rules! on_each_mechanism {
+    ($($test:ident),* $(,)?) => {
+        $crate::each_mechanism::on_each_mechanism!(Select select: $($test),*);
+        $crate::each_mechanism::on_each_mechanism!(Poll poll: $($test),*);
+        $crate::each_mechanism::on_each_mechanism!(Epoll epoll: $($test),*);
+    };
+    ($mechanism:ident $module:ident: $($test:ident),*) => {
+        mod $module {
+            $(
+                #[test]
+                fn $test() {
+                    $crate::each_mechanism::alone(|| {
+                        super::$test(blacklight_engine::Mechanism::$mechanism);
+                    });
+                }
+            )*
+        }
+    };
+}
+pub(crate) use on_each_mechanism;
+
+/// Runs one test at a time. Descriptor numbers belong to the whole process: a test that
+/// closes one behind the loop's back must not have another test open it again.
+pub(crate) fn alone(test: impl FnOnce()) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    test();
+}
+
+pub(crate) fn engine_on(mechanism: Mechanism) -> Engine {
+    let engine = Engine::new(Some(mechanism)).expect("the mechanism is there");
+    assert_eq!(engine.mechanism(), mechanism);
+    engine
+}
+
+/// One run, with something called for each event.
+pub(crate) fn run(engine: &mut Engine, mode: Mode, mut call: impl FnMut(&mut Engine, Event)) {
+    let mut run = Run::new(mode);
+    while let Some(event) = engine.next(&mut run) {
+        call(engine, event);
+    }
+}
+
+/// What happens in one run in which nobody does anything.
+#[allow(dead_code, reason = "tests of allocations collect nothing")]
+pub(crate) fn events(engine: &mut Engine, mode: Mode) -> Vec<Event> {
+    let mut events = Vec::new();
+    run(engine, mode, |_, event| events.push(event));
+    events
+}
+
+/// What is there to be told right now.
+#[allow(dead_code, reason = "tests of allocations collect nothing")]
+pub(crate) fn told(engine: &mut Engine) -> Vec<Event> {
+    events(engine, Mode::NoWait)
+}

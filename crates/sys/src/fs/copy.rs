@@ -1,0 +1,335 @@
+//! Copying between files inside the kernel.
+//!
+//! There are three ways, tried from the best to the most general one:
+//! [copy_file_range](https://man7.org/linux/man-pages/man2/copy_file_range.2.html), which may
+//! share blocks or copy on the server's side;
+//! [sendfile](https://man7.org/linux/man-pages/man2/sendfile.2.html); and reading and writing.
+//! Which pairs of files each of the first two takes depends on the kernel, the file systems and
+//! what filters system calls, so a refusal says nothing more than "not this way".
+
+use super::stat::{Stat, Timestamp};
+use super::time::Time;
+use super::{check_bytes, file, path, retry, stat, time};
+use crate::poll::{POLLOUT, poll, pollfd};
+use crate::{Errno, RawFd, check};
+use std::ffi::CStr;
+
+/// How much one round of reading and writing moves.
+const CHUNK: usize = 32 * 1024;
+
+/// Sends up to `len` bytes from `offset` of one file to the position of another, which moves.
+/// Less is no error: it is what one system call did, or all there was. `offset` follows what
+/// was read.
+pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
+    match copy_range(output, input, offset, len) {
+        Err(error) if is_refusal(error) => {}
+        result => return result,
+    }
+    match send_file(output, input, offset, len) {
+        Err(error) if is_refusal(error) => {}
+        result => return result,
+    }
+    read_and_write(output, input, offset, len)
+}
+
+/// Whether an error of the first two ways may only mean that this way is closed: not built in,
+/// forbidden by a sandbox, across file systems, not for this kind of file or this file system,
+/// or not for a pipe or a file that is appended to. If there is more to it, the next way says so too.
+fn is_refusal(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::ENOSYS
+            | Errno::EPERM
+            | Errno::EACCES
+            | Errno::EXDEV
+            | Errno::EINVAL
+            | Errno::ENOTSUP
+            | Errno::ETXTBSY
+            | Errno::EBADF
+            | Errno::ENOTSOCK
+            | Errno::ESPIPE
+    )
+}
+
+fn copy_range(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
+    let null = std::ptr::null_mut();
+    // SAFETY: the offset lives through the call, null asks for the file's own position, and any
+    // number is allowed as a descriptor.
+    retry(|| check_bytes(unsafe { libc::copy_file_range(input, offset, output, null, len, 0) }))
+}
+
+fn send_file(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
+    // SAFETY: the offset lives through the call, and any number is allowed as a descriptor.
+    retry(|| check_bytes(unsafe { libc::sendfile(output, input, offset, len) }))
+}
+
+/// Copies until `len` bytes are through or the input ends. An error after the first byte shows
+/// in the count only.
+fn read_and_write(
+    output: RawFd,
+    input: RawFd,
+    offset: &mut i64,
+    len: usize,
+) -> Result<usize, Errno> {
+    let mut buffer = [0u8; CHUNK];
+    let mut sent = 0;
+    // Pipes and terminals have no offsets; they are read from where they are.
+    let mut seekable = true;
+    while sent < len {
+        let wanted = CHUNK.min(len - sent);
+        let result = match seekable {
+            true => read_at(input, &mut buffer[..wanted], *offset),
+            false => read(input, &mut buffer[..wanted]),
+        };
+        let count = match result {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(Errno::ESPIPE | Errno::EIO) if seekable && sent == 0 => {
+                seekable = false;
+                continue;
+            }
+            Err(error) if sent == 0 => return Err(error),
+            Err(_) => break,
+        };
+        let (written, result) = write_all(output, &buffer[..count]);
+        sent += written;
+        *offset = offset.saturating_add(written as i64);
+        match result {
+            Err(error) if sent == 0 => return Err(error),
+            Err(_) => break,
+            Ok(()) => {}
+        }
+    }
+    Ok(sent)
+}
+
+fn read_at(fd: RawFd, buffer: &mut [u8], offset: i64) -> Result<usize, Errno> {
+    let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the buffer is ours, and any number is allowed as a descriptor.
+    retry(|| check_bytes(unsafe { libc::pread(fd, start, len, offset) }))
+}
+
+fn read(fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the buffer is ours, and any number is allowed as a descriptor.
+    retry(|| check_bytes(unsafe { libc::read(fd, start, len) }))
+}
+
+/// Writes the whole buffer, and waits where a non-blocking descriptor wants to be waited for.
+/// Returns how much was written besides the result.
+fn write_all(fd: RawFd, buffer: &[u8]) -> (usize, Result<(), Errno>) {
+    let mut written = 0;
+    while written < buffer.len() {
+        let rest = &buffer[written..];
+        let (start, len) = (rest.as_ptr().cast(), rest.len());
+        // SAFETY: the buffer is ours, and any number is allowed as a descriptor.
+        match retry(|| check_bytes(unsafe { libc::write(fd, start, len) })) {
+            Ok(count) => written += count,
+            Err(Errno::EAGAIN) => {
+                let mut wait = [pollfd {
+                    fd,
+                    events: POLLOUT as i16,
+                    revents: 0,
+                }];
+                if let Err(error) = retry(|| poll(&mut wait, None, None)) {
+                    return (written, Err(error));
+                }
+            }
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}
+
+/// How to copy a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CopyOptions {
+    /// Fail if there is something at the destination already.
+    pub exclusive: bool,
+    /// Whether the copy is to share its blocks with the original.
+    pub clone: Clone,
+}
+
+/// Whether a copy is to share its blocks with the original until one of them is written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Clone {
+    /// The kernel may do so if it likes.
+    #[default]
+    Any,
+    /// If possible.
+    Prefer,
+    /// Or else not at all.
+    Require,
+}
+
+/// A descriptor that is closed at the end.
+struct Open(RawFd);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let _ = file::close(self.0);
+    }
+}
+
+/// Copies a file with its permission bits and, as far as the process may, its owner. Copying a
+/// file onto itself does nothing. What an unfinished copy left behind is removed, but nothing
+/// other than a regular file ever is.
+pub fn copy_file(from: &CStr, to: &CStr, options: CopyOptions) -> Result<(), Errno> {
+    let source = Open(file::open(from, libc::O_RDONLY, 0)?);
+    let original = stat::fstat(source.0)?;
+    if original.is_dir() {
+        return Err(Errno::EISDIR);
+    }
+    let mut flags = libc::O_WRONLY | libc::O_CREAT;
+    if options.exclusive {
+        flags |= libc::O_EXCL;
+    }
+    let target = Open(file::open(to, flags, original.mode)?);
+    let existing = stat::fstat(target.0)?;
+    if existing.is_same_file(&original) {
+        return Ok(());
+    }
+    let copied = copy_open(&source, &original, &target, options);
+    // The kernel may find out only now that there is no room, on a network for instance.
+    let closed = file::close(std::mem::ManuallyDrop::new(target).0);
+    let result = copied.and(closed);
+    if result.is_err() && existing.is_regular() {
+        let _ = path::unlink(to);
+    }
+    result
+}
+
+fn copy_open(
+    source: &Open,
+    original: &Stat,
+    target: &Open,
+    options: CopyOptions,
+) -> Result<(), Errno> {
+    if !options.exclusive {
+        file::truncate(target.0, 0)?;
+    }
+    // Neither the times nor the owner is worth failing for.
+    let at = |time: Timestamp| Time::At(time.seconds, time.nanoseconds);
+    let _ = time::set_open(target.0, at(original.atime), at(original.mtime));
+    let _ = file::set_owner(target.0, original.uid, original.gid);
+    set_mode(target.0, original.mode)?;
+    if options.clone != Clone::Any {
+        match clone(source.0, target.0) {
+            Ok(()) => return Ok(()),
+            Err(error) if options.clone == Clone::Require => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let mut left = original.size;
+    let mut offset = 0;
+    while left > 0 {
+        let step = usize::try_from(left).unwrap_or(usize::MAX);
+        match send(target.0, source.0, &mut offset, step)? {
+            // The file has become shorter meanwhile.
+            0 => break,
+            sent => left = left.saturating_sub(sent as u64),
+        }
+    }
+    Ok(())
+}
+
+/// The file systems of Windows shares: they refuse to change modes, though they may have made
+/// the file with the mode that was asked for.
+const WINDOWS_SHARES: [u64; 3] = [0x517b, 0xff53_4d42, 0xfe53_4d42];
+
+fn set_mode(fd: RawFd, mode: u32) -> Result<(), Errno> {
+    match file::set_mode(fd, mode & 0o7777) {
+        Err(Errno::EPERM) => match stat::fstatfs(fd) {
+            Ok(system) if WINDOWS_SHARES.contains(&system.type_) => Ok(()),
+            _ => Err(Errno::EPERM),
+        },
+        result => result,
+    }
+}
+
+/// Makes the target share all blocks of the source:
+/// <https://man7.org/linux/man-pages/man2/ioctl_ficlone.2.html>.
+fn clone(source: RawFd, target: RawFd) -> Result<(), Errno> {
+    // SAFETY: FICLONE takes a descriptor, and any number is allowed as one.
+    retry(|| check(unsafe { libc::ioctl(target, libc::FICLONE, source) }).map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::path::PathBuf;
+
+    fn scratch(name: &str) -> (PathBuf, CString) {
+        let name = format!("blacklight-copy-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let c_path = CString::new(path.to_str().unwrap()).unwrap();
+        (path, c_path)
+    }
+
+    fn opened(path: &CStr, flags: i32) -> Open {
+        Open(file::open(path, flags, 0o600).unwrap())
+    }
+
+    #[test]
+    fn the_three_ways_move_the_same_bytes() {
+        let (from, from_c) = scratch("from");
+        let (to, to_c) = scratch("to");
+        let text: Vec<u8> = (0..3 * CHUNK + 77).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&from, &text).unwrap();
+        let ways = [copy_range, send_file, read_and_write, send];
+        for (way, send) in ways.into_iter().enumerate() {
+            let source = opened(&from_c, libc::O_RDONLY);
+            let target = opened(&to_c, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC);
+            let mut offset = 5;
+            let result = send(target.0, source.0, &mut offset, text.len());
+            if way < 2 && result.is_err_and(is_refusal) {
+                continue;
+            }
+            assert_eq!(result, Ok(text.len() - 5), "way {way}");
+            assert_eq!(offset, text.len() as i64, "way {way}");
+            assert!(std::fs::read(&to).unwrap() == text[5..], "way {way}");
+        }
+        std::fs::remove_file(&from).unwrap();
+        std::fs::remove_file(&to).unwrap();
+    }
+
+    #[test]
+    fn pipes_and_appended_files_take_the_long_way() {
+        let (path, path_c) = scratch("append");
+        std::fs::write(&path, "abc").unwrap();
+        let target = opened(&path_c, libc::O_WRONLY | libc::O_APPEND);
+        let source = opened(&path_c, libc::O_RDONLY);
+        assert_eq!(send(target.0, source.0, &mut 1, 2), Ok(2));
+        assert_eq!(std::fs::read(&path).unwrap(), b"abcbc");
+        let (reader, writer) = std::io::pipe().unwrap();
+        let (reader_fd, writer_fd) = {
+            use std::os::fd::AsRawFd;
+            (reader.as_raw_fd(), writer.as_raw_fd())
+        };
+        assert_eq!(send(writer_fd, source.0, &mut 0, 5), Ok(5));
+        drop(writer);
+        assert_eq!(send(target.0, reader_fd, &mut 0, 100), Ok(5));
+        assert_eq!(std::fs::read(&path).unwrap(), b"abcbcabcbc");
+        assert_eq!(send(-1, source.0, &mut 0, 5), Err(Errno::EBADF));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn an_unfinished_copy_is_removed_and_a_device_is_not() {
+        let (from, from_c) = scratch("unfinished");
+        std::fs::write(&from, "text").unwrap();
+        let full = CopyOptions::default();
+        assert!(copy_file(&from_c, c"/dev/full", full).is_err());
+        assert!(std::fs::metadata("/dev/full").is_ok());
+        let (dir, dir_c) = scratch("dir");
+        let (to, to_c) = scratch("existing");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(&to, "keep").unwrap();
+        assert_eq!(copy_file(&dir_c, &to_c, full), Err(Errno::EISDIR));
+        assert_eq!(std::fs::read(&to).unwrap(), b"keep");
+        std::fs::remove_dir(&dir).unwrap();
+        std::fs::remove_file(&to).unwrap();
+        std::fs::remove_file(&from).unwrap();
+    }
+}

@@ -1,0 +1,167 @@
+//! Reading and writing files, into and out of several buffers at once:
+//! <https://man7.org/linux/man-pages/man2/readv.2.html>.
+//!
+//! The kernel takes at most [`MAX_BUFFERS`] buffers per call. A read stops there, as one that
+//! finds less than was asked for; a write goes on with the next call until all is written.
+
+use super::{check_bytes, retry};
+use crate::{Errno, RawFd};
+
+/// A piece of memory, as the kernel describes it.
+pub use libc::iovec as Buffer;
+
+/// How many buffers one system call takes: Linux's `UIO_MAXIOV`, the same on all machines.
+pub const MAX_BUFFERS: usize = 1024;
+
+/// Reads into the buffers, one after the other, from `offset` or from the file's own position,
+/// which then moves. Less than the buffers hold is no error, and zero is the end of the file.
+/// An interruption by a signal is reported, not hidden.
+///
+/// # Safety
+///
+/// Each buffer can be written to in all its length, and nobody else uses it meanwhile.
+pub unsafe fn read(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Result<usize, Errno> {
+    let buffers = &buffers[..buffers.len().min(MAX_BUFFERS)];
+    let count = buffers.len() as libc::c_int;
+    // SAFETY: the caller vouches for the buffers, and any number is allowed as a descriptor.
+    let bytes = unsafe {
+        match (buffers, offset) {
+            ([one], None) => libc::read(fd, one.iov_base, one.iov_len),
+            ([one], Some(at)) => libc::pread(fd, one.iov_base, one.iov_len, at),
+            (many, None) => libc::readv(fd, many.as_ptr(), count),
+            (many, Some(at)) => libc::preadv(fd, many.as_ptr(), count, at),
+        }
+    };
+    check_bytes(bytes)
+}
+
+/// One system call of [`write`].
+///
+/// # Safety
+///
+/// As for [`write`].
+unsafe fn write_some(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Result<usize, Errno> {
+    let buffers = &buffers[..buffers.len().min(MAX_BUFFERS)];
+    let count = buffers.len() as libc::c_int;
+    retry(|| {
+        // SAFETY: the caller vouches for the buffers, and any number is allowed as a descriptor.
+        check_bytes(unsafe {
+            match (buffers, offset) {
+                ([one], None) => libc::write(fd, one.iov_base, one.iov_len),
+                ([one], Some(at)) => libc::pwrite(fd, one.iov_base, one.iov_len, at),
+                (many, None) => libc::writev(fd, many.as_ptr(), count),
+                (many, Some(at)) => libc::pwritev(fd, many.as_ptr(), count, at),
+            }
+        })
+    })
+}
+
+/// Writes all of the buffers, one after the other, to `offset` or to the file's own position,
+/// which then moves. If the kernel stops half-way, the count of what was written is returned,
+/// and whoever tries to write the rest learns why.
+///
+/// # Safety
+///
+/// Each buffer can be read from in all its length, and nobody changes it meanwhile.
+pub unsafe fn write(
+    fd: RawFd,
+    mut buffers: &[Buffer],
+    offset: Option<i64>,
+) -> Result<usize, Errno> {
+    let mut total = 0usize;
+    // How much of the first buffer that is left has been written already.
+    let mut begun = 0;
+    loop {
+        let at = match offset {
+            None => None,
+            // More than fits into a file offset: the kernel has refused long before.
+            Some(offset) => Some(offset.checked_add(total as i64).ok_or(Errno::EFBIG)?),
+        };
+        // A buffer that is partly written gets a call of its own for its rest, so that the
+        // caller's array need not be changed.
+        let rest = buffers.first().filter(|_| begun > 0).map(|first| Buffer {
+            // SAFETY: `begun` is less than the buffer's length.
+            iov_base: unsafe { first.iov_base.byte_add(begun) },
+            iov_len: first.iov_len - begun,
+        });
+        let batch = match &rest {
+            Some(rest) => std::slice::from_ref(rest),
+            None => buffers,
+        };
+        // SAFETY: the caller vouches for the buffers, of which this is a part.
+        let written = match unsafe { write_some(fd, batch, at) } {
+            Err(error) if total == 0 => return Err(error),
+            Err(_) | Ok(0) => return Ok(total),
+            Ok(written) => written,
+        };
+        total = total.saturating_add(written);
+        (buffers, begun) = after(buffers, begun + written);
+        if buffers.is_empty() {
+            return Ok(total);
+        }
+    }
+}
+
+/// What is left of the buffers after their first `bytes`, and how much of the first of those
+/// belongs to what is done. Empty buffers at the front count as done.
+fn after(mut buffers: &[Buffer], mut bytes: usize) -> (&[Buffer], usize) {
+    while let [first, rest @ ..] = buffers {
+        if first.iov_len > bytes {
+            break;
+        }
+        bytes -= first.iov_len;
+        buffers = rest;
+    }
+    (buffers, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffers(lens: &[usize]) -> Vec<Buffer> {
+        let buffer = |&iov_len| Buffer {
+            iov_base: std::ptr::null_mut(),
+            iov_len,
+        };
+        lens.iter().map(buffer).collect()
+    }
+
+    fn left(lens: &[usize], bytes: usize) -> (usize, usize) {
+        let buffers = buffers(lens);
+        let (rest, begun) = after(&buffers, bytes);
+        (rest.len(), begun)
+    }
+
+    #[test]
+    fn what_is_written_is_skipped() {
+        assert_eq!(left(&[3, 4], 0), (2, 0));
+        assert_eq!(left(&[3, 4], 2), (2, 2));
+        assert_eq!(left(&[3, 4], 3), (1, 0));
+        assert_eq!(left(&[3, 4], 6), (1, 3));
+        assert_eq!(left(&[3, 4], 7), (0, 0));
+        assert_eq!(left(&[3, 0, 0, 4, 0], 3), (2, 0));
+        assert_eq!(left(&[3, 0], 3), (0, 0));
+    }
+
+    #[test]
+    fn more_buffers_than_one_call_takes_are_all_written() {
+        let file = std::env::temp_dir().join(format!("blacklight-io-{}", std::process::id()));
+        let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+        let fd = crate::fs::file::open(&path, libc::O_RDWR | libc::O_CREAT, 0o600).unwrap();
+        let text = *b"0123456789";
+        let many: Vec<Buffer> = (0..3 * MAX_BUFFERS + 7)
+            .map(|_| Buffer {
+                iov_base: text.as_ptr().cast_mut().cast(),
+                iov_len: text.len(),
+            })
+            .collect();
+        // SAFETY: the buffers point to `text`, which is only read.
+        let written = unsafe { write(fd, &many, Some(5)) };
+        assert_eq!(written, Ok(many.len() * text.len()));
+        let len = std::fs::metadata(&file).unwrap().len();
+        assert_eq!(len, 5 + (many.len() * text.len()) as u64);
+        crate::fs::file::close(fd).unwrap();
+        std::fs::remove_file(&file).unwrap();
+    }
+}

@@ -1,0 +1,246 @@
+//! What is known about a file: <https://man7.org/linux/man-pages/man2/statx.2.html>, and about
+//! a file system: <https://man7.org/linux/man-pages/man2/statfs.2.html>.
+
+use super::retry;
+use crate::{Errno, RawFd, check};
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// What is known about a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the names are stat(2)'s, without their prefix")]
+pub struct Stat {
+    pub dev: u64,
+    pub mode: u32,
+    pub nlink: u64,
+    pub uid: u32,
+    pub gid: u32,
+    pub rdev: u64,
+    pub ino: u64,
+    pub size: u64,
+    pub blksize: u64,
+    pub blocks: u64,
+    pub atime: Timestamp,
+    pub mtime: Timestamp,
+    pub ctime: Timestamp,
+    /// When the file was made; all zeros where the kernel or the file system does not say.
+    pub birthtime: Timestamp,
+}
+
+/// Seconds since 1970 and nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it all")]
+pub struct Timestamp {
+    pub seconds: i64,
+    pub nanoseconds: u32,
+}
+
+impl Stat {
+    /// Whether this is the file that `other` is, under the same name or another.
+    pub fn is_same_file(&self, other: &Stat) -> bool {
+        (self.dev, self.ino) == (other.dev, other.ino)
+    }
+
+    fn is(&self, type_: u32) -> bool {
+        self.mode & libc::S_IFMT == type_
+    }
+
+    /// Whether this is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.is(libc::S_IFDIR)
+    }
+
+    /// Whether this is a file in the narrow sense, not a directory, a device or a pipe.
+    pub fn is_regular(&self) -> bool {
+        self.is(libc::S_IFREG)
+    }
+}
+
+/// Asks about the file at `path`, where links lead to.
+pub fn stat(path: &CStr) -> Result<Stat, Errno> {
+    query(libc::AT_FDCWD, path, 0)
+}
+
+/// Asks about the file at `path`, or about the link itself if it is one.
+pub fn lstat(path: &CStr) -> Result<Stat, Errno> {
+    query(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW)
+}
+
+/// Asks about an open file.
+pub fn fstat(fd: RawFd) -> Result<Stat, Errno> {
+    // One negative number stands for the current directory, which is nobody's open file.
+    if fd < 0 {
+        return Err(Errno::EBADF);
+    }
+    query(fd, c"", libc::AT_EMPTY_PATH)
+}
+
+/// Set once the kernel, or what filters its calls, has said that there is no `statx`.
+static NO_STATX: AtomicBool = AtomicBool::new(false);
+
+#[inline]
+fn query(dir: RawFd, path: &CStr, flags: libc::c_int) -> Result<Stat, Errno> {
+    if NO_STATX.load(Relaxed) {
+        return query_without_birth_time(dir, path, flags);
+    }
+    // All that stat(2) tells and the birth time.
+    let mask = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
+    let mut found = MaybeUninit::<libc::statx>::uninit();
+    let result = retry(|| {
+        // SAFETY: the path lives through the call, and there is room for the answer.
+        check(unsafe { libc::statx(dir, path.as_ptr(), flags, mask, found.as_mut_ptr()) })
+    });
+    match result {
+        // SAFETY: the kernel has filled it in.
+        Ok(_) => Ok(Stat::from(unsafe { found.assume_init_ref() })),
+        Err(error) => match error {
+            // Sandboxes that do not know the call refuse it with EPERM, which stat(2) never
+            // says; so do some network file systems with EOPNOTSUPP.
+            Errno::ENOSYS | Errno::EPERM | Errno::ENOTSUP => {
+                NO_STATX.store(error != Errno::ENOTSUP, Relaxed);
+                query_without_birth_time(dir, path, flags)
+            }
+            error => Err(error),
+        },
+    }
+}
+
+#[cold]
+fn query_without_birth_time(dir: RawFd, path: &CStr, flags: i32) -> Result<Stat, Errno> {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the path lives through the call, and there is room for the answer.
+    retry(|| check(unsafe { libc::fstatat(dir, path.as_ptr(), found.as_mut_ptr(), flags) }))?;
+    // SAFETY: the kernel has filled it in.
+    Ok(Stat::from(unsafe { found.assume_init_ref() }))
+}
+
+impl From<&libc::statx> for Stat {
+    fn from(found: &libc::statx) -> Stat {
+        let time = |time: &libc::statx_timestamp| Timestamp {
+            seconds: time.tv_sec,
+            nanoseconds: time.tv_nsec,
+        };
+        let has_birth_time = found.stx_mask & libc::STATX_BTIME != 0;
+        Stat {
+            dev: libc::makedev(found.stx_dev_major, found.stx_dev_minor),
+            mode: found.stx_mode.into(),
+            nlink: found.stx_nlink.into(),
+            uid: found.stx_uid,
+            gid: found.stx_gid,
+            rdev: libc::makedev(found.stx_rdev_major, found.stx_rdev_minor),
+            ino: found.stx_ino,
+            size: found.stx_size,
+            blksize: found.stx_blksize.into(),
+            blocks: found.stx_blocks,
+            atime: time(&found.stx_atime),
+            mtime: time(&found.stx_mtime),
+            ctime: time(&found.stx_ctime),
+            birthtime: match has_birth_time {
+                true => time(&found.stx_btime),
+                false => Timestamp::default(),
+            },
+        }
+    }
+}
+
+impl From<&libc::stat> for Stat {
+    fn from(found: &libc::stat) -> Stat {
+        let time = |seconds, nanoseconds| Timestamp {
+            seconds,
+            nanoseconds: nanoseconds as u32,
+        };
+        Stat {
+            dev: found.st_dev,
+            mode: found.st_mode,
+            nlink: found.st_nlink,
+            uid: found.st_uid,
+            gid: found.st_gid,
+            rdev: found.st_rdev,
+            ino: found.st_ino,
+            size: found.st_size as u64,
+            blksize: found.st_blksize as u64,
+            blocks: found.st_blocks as u64,
+            atime: time(found.st_atime, found.st_atime_nsec),
+            mtime: time(found.st_mtime, found.st_mtime_nsec),
+            ctime: time(found.st_ctime, found.st_ctime_nsec),
+            birthtime: Timestamp::default(),
+        }
+    }
+}
+
+/// What is known about a file system.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    missing_docs,
+    reason = "the names are statfs(2)'s, without their prefix"
+)]
+pub struct FileSystem {
+    pub type_: u64,
+    pub bsize: u64,
+    pub blocks: u64,
+    pub bfree: u64,
+    pub bavail: u64,
+    pub files: u64,
+    pub ffree: u64,
+    pub frsize: u64,
+}
+
+impl From<&libc::statfs> for FileSystem {
+    fn from(found: &libc::statfs) -> FileSystem {
+        FileSystem {
+            type_: found.f_type as u64,
+            bsize: found.f_bsize as u64,
+            blocks: found.f_blocks,
+            bfree: found.f_bfree,
+            bavail: found.f_bavail,
+            files: found.f_files,
+            ffree: found.f_ffree,
+            frsize: found.f_frsize as u64,
+        }
+    }
+}
+
+/// Asks about the file system that `path` is in.
+pub fn statfs(path: &CStr) -> Result<FileSystem, Errno> {
+    let mut found = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the path lives through the call, and there is room for the answer.
+    retry(|| check(unsafe { libc::statfs(path.as_ptr(), found.as_mut_ptr()) }))?;
+    // SAFETY: the kernel has filled it in.
+    Ok(FileSystem::from(unsafe { found.assume_init_ref() }))
+}
+
+/// Asks about the file system that an open file is in.
+pub fn fstatfs(fd: RawFd) -> Result<FileSystem, Errno> {
+    let mut found = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: there is room for the answer, and any number is allowed as a descriptor.
+    retry(|| check(unsafe { libc::fstatfs(fd, found.as_mut_ptr()) }))?;
+    // SAFETY: the kernel has filled it in.
+    Ok(FileSystem::from(unsafe { found.assume_init_ref() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_of_asking_agree() {
+        for path in [c"/", c"/dev/null", c"/proc/self/exe"] {
+            for flags in [0, libc::AT_SYMLINK_NOFOLLOW] {
+                let with = query(libc::AT_FDCWD, path, flags).unwrap();
+                let without = query_without_birth_time(libc::AT_FDCWD, path, flags).unwrap();
+                let with = Stat {
+                    birthtime: Timestamp::default(),
+                    ..with
+                };
+                assert_eq!(with, without, "{path:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_negative_number_is_an_open_file() {
+        assert_eq!(fstat(-1), Err(Errno::EBADF));
+        assert_eq!(fstat(libc::AT_FDCWD), Err(Errno::EBADF));
+    }
+}

@@ -1,0 +1,144 @@
+//! Values of which a process has one, and a child made by `fork` another.
+//!
+//! A thread pool cannot be taken along by fork(2): the child has none of the threads, and
+//! any lock may have been held by one of them. So the child begins without the value and
+//! makes one of its own; what it inherited of its parent's is left where it is.
+//!
+//! <https://man7.org/linux/man-pages/man3/pthread_atfork.3.html>
+
+use std::ptr;
+use std::sync::Once;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+/// How often this process descends by fork from the one that loaded the library, as far as
+/// anybody has asked to know.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// Runs in the child, where only async-signal-safe things are allowed.
+extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Relaxed);
+}
+
+fn watch_forks() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the handler does nothing that a child may not do. Without memory for the
+        // registration forks go unnoticed, which hurts only a child that uses the pool.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+/// A value made on first use in each process. It lives as long as the process.
+pub struct PerProcess<T: 'static> {
+    made: AtomicPtr<Made<T>>,
+}
+
+struct Made<T> {
+    generation: u64,
+    value: T,
+}
+
+impl<T: Send + Sync> PerProcess<T> {
+    /// Without a value.
+    pub const fn new() -> PerProcess<T> {
+        PerProcess {
+            made: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// This process's value, if it has been made.
+    #[inline]
+    pub fn get(&self) -> Option<&'static T> {
+        // SAFETY: the pointer is null or came from `Box::into_raw` and is never freed.
+        let made: Option<&'static Made<T>> = unsafe { self.made.load(Acquire).as_ref() };
+        made.filter(|made| made.generation == GENERATION.load(Relaxed))
+            .map(|made| &made.value)
+    }
+
+    /// This process's value, made by `make` if there is none. Threads that come at the same
+    /// time may each make one; all get the same, and the others are dropped.
+    #[inline]
+    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &'static T {
+        match self.get() {
+            Some(value) => value,
+            None => self.make(make()),
+        }
+    }
+
+    #[cold]
+    fn make(&self, value: T) -> &'static T {
+        watch_forks();
+        let generation = GENERATION.load(Relaxed);
+        let fresh = Box::into_raw(Box::new(Made { generation, value }));
+        let mut before = self.made.load(Acquire);
+        loop {
+            // SAFETY: as in `get`.
+            if let Some(made) = unsafe { before.as_ref() }
+                && made.generation == generation
+            {
+                // SAFETY: it came from `Box::into_raw` above and nobody else has seen it.
+                drop(unsafe { Box::from_raw(fresh) });
+                return &made.value;
+            }
+            match self
+                .made
+                .compare_exchange_weak(before, fresh, AcqRel, Acquire)
+            {
+                // SAFETY: as in `get`.
+                Ok(_) => return unsafe { &(*fresh).value },
+                Err(now) => before = now,
+            }
+        }
+    }
+}
+
+impl<T: Send + Sync> Default for PerProcess<T> {
+    fn default() -> PerProcess<T> {
+        PerProcess::new()
+    }
+}
+
+impl<T> std::fmt::Debug for PerProcess<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PerProcess")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn threads_agree_on_one_value() {
+        static VALUE: PerProcess<Mutex<u32>> = PerProcess::new();
+        assert!(VALUE.get().is_none());
+        std::thread::scope(|scope| {
+            for at in 0..8 {
+                scope.spawn(move || *VALUE.get_or_make(|| Mutex::new(0)).lock().unwrap() += at);
+            }
+        });
+        assert_eq!(*VALUE.get().unwrap().lock().unwrap(), 28);
+    }
+
+    #[test]
+    fn a_child_has_its_own() {
+        static VALUE: PerProcess<u32> = PerProcess::new();
+        assert_eq!(*VALUE.get_or_make(|| 1), 1);
+        // SAFETY: the child touches atomics and allocates a few bytes, which glibc allows
+        // after fork, and leaves without running any destructors.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let fresh = VALUE.get().is_none() && *VALUE.get_or_make(|| 2) == 2;
+                libc::_exit(i32::from(!fresh));
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            assert_eq!(status, 0);
+        }
+        assert_eq!(*VALUE.get().unwrap(), 1);
+    }
+}

@@ -1,0 +1,360 @@
+//! Sockets: <https://man7.org/linux/man-pages/man7/socket.7.html>.
+
+use crate::buffer::{Buffers, Room};
+use crate::fd::Descriptor;
+use crate::stream::IOV_MAX;
+use crate::{Errno, RawFd, check};
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+
+pub use libc::{AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, SOCK_STREAM};
+
+/// Connecting takes a while; no error to begin with, and none when asked about it.
+pub const EINPROGRESS: Errno = Errno::from_code(-libc::EINPROGRESS);
+
+/// A socket address of any family.
+#[derive(Clone, Copy)]
+pub struct Address {
+    storage: libc::sockaddr_storage,
+    len: libc::socklen_t,
+}
+
+impl Address {
+    /// The address that a C program points to.
+    ///
+    /// # Safety
+    ///
+    /// `address` points to a socket address of its family's size.
+    pub unsafe fn from_ptr(address: *const libc::sockaddr) -> Result<Address, Errno> {
+        // SAFETY: every address begins with its family.
+        let family = unsafe { (*address).sa_family };
+        let len = match family as libc::c_int {
+            libc::AF_INET => size_of::<libc::sockaddr_in>(),
+            libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+            libc::AF_UNIX => size_of::<libc::sockaddr_un>(),
+            _ => return Err(Errno::EINVAL),
+        };
+        let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+        // SAFETY: the caller vouches for `len` bytes, and the storage is large enough for
+        // every family. All bit patterns are valid for it.
+        let storage = unsafe {
+            storage.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(address.cast(), len);
+            storage.assume_init()
+        };
+        Ok(Address {
+            storage,
+            len: len as libc::socklen_t,
+        })
+    }
+
+    /// A Unix socket's address: a path, or a name in the abstract namespace, which begins
+    /// with a NUL. `None` if it is too long.
+    pub fn unix(name: &[u8]) -> Option<Address> {
+        let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+        let address = storage.as_mut_ptr().cast::<libc::sockaddr_un>();
+        let room = size_of::<libc::sockaddr_un>() - std::mem::offset_of!(libc::sockaddr_un, sun_path);
+        if name.len() > room {
+            return None;
+        }
+        // SAFETY: the storage is large enough for a sockaddr_un, zeroed, and the name fits.
+        let storage = unsafe {
+            (*address).sun_family = libc::AF_UNIX as libc::sa_family_t;
+            (&raw mut (*address).sun_path)
+                .cast::<u8>()
+                .copy_from_nonoverlapping(name.as_ptr(), name.len());
+            storage.assume_init()
+        };
+        // An abstract name is as long as it is; a path is the whole field up to its NUL.
+        let len = match name.first() {
+            Some(0) => std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len(),
+            _ => size_of::<libc::sockaddr_un>(),
+        };
+        Some(Address {
+            storage,
+            len: len as libc::socklen_t,
+        })
+    }
+
+    /// An empty address, for the kernel to fill in.
+    fn room() -> Address {
+        // SAFETY: all zeros are a valid, unspecified address.
+        let storage = unsafe { MaybeUninit::zeroed().assume_init() };
+        Address {
+            storage,
+            len: size_of::<libc::sockaddr_storage>() as libc::socklen_t,
+        }
+    }
+
+    /// The address family.
+    pub fn family(&self) -> i32 {
+        self.storage.ss_family as i32
+    }
+
+    /// The address as C programs take it.
+    pub fn bytes(&self) -> &[u8] {
+        let len = (self.len as usize).min(size_of::<libc::sockaddr_storage>());
+        // SAFETY: the storage is at least that long and initialised throughout.
+        unsafe { std::slice::from_raw_parts((&raw const self.storage).cast(), len) }
+    }
+
+    /// The name of a Unix socket, if that is what this is: empty for an unnamed one, with
+    /// a NUL in front for an abstract one.
+    pub fn unix_name(&self) -> &[u8] {
+        let start = std::mem::offset_of!(libc::sockaddr_un, sun_path);
+        let name = self.bytes().get(start..).unwrap_or_default();
+        match name.first() {
+            None | Some(0) => name,
+            Some(_) => name.split(|&byte| byte == 0).next().unwrap_or_default(),
+        }
+    }
+
+    fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const self.storage).cast()
+    }
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Address(family {})", self.family())
+    }
+}
+
+/// A non-blocking, close-on-exec socket.
+pub fn socket(domain: i32, kind: i32) -> Result<Descriptor, Errno> {
+    let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket takes no pointers.
+    let fd = check(unsafe { libc::socket(domain, kind, 0) })?;
+    // SAFETY: the kernel just made this descriptor for us alone.
+    Ok(unsafe { Descriptor::adopt(fd) })
+}
+
+/// Gives the socket a name.
+pub fn bind(fd: RawFd, address: &Address) -> Result<(), Errno> {
+    // SAFETY: the address lives through the call.
+    check(unsafe { libc::bind(fd, address.as_ptr(), address.len) }).map(drop)
+}
+
+/// Lets others connect.
+pub fn listen(fd: RawFd, backlog: i32) -> Result<(), Errno> {
+    // SAFETY: listen takes no pointers.
+    check(unsafe { libc::listen(fd, backlog) }).map(drop)
+}
+
+/// Begins to connect. `EINPROGRESS` is no error.
+pub fn connect(fd: RawFd, address: &Address) -> Result<(), Errno> {
+    loop {
+        // SAFETY: the address lives through the call.
+        match check(unsafe { libc::connect(fd, address.as_ptr(), address.len) }) {
+            Err(Errno::EINTR) => {}
+            Err(EINPROGRESS) => return Ok(()),
+            result => return result.map(drop),
+        }
+    }
+}
+
+/// Takes the next connection, non-blocking and close-on-exec.
+pub fn accept(fd: RawFd) -> Result<Descriptor, Errno> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    loop {
+        // SAFETY: no address is asked for.
+        match check(unsafe { libc::accept4(fd, null_mut(), null_mut(), flags) }) {
+            Err(Errno::EINTR) => {}
+            // SAFETY: the kernel just made this descriptor for us alone.
+            fd => return Ok(unsafe { Descriptor::adopt(fd?) }),
+        }
+    }
+}
+
+/// Ends sending.
+pub fn shutdown_write(fd: RawFd) -> Result<(), Errno> {
+    // SAFETY: shutdown takes no pointers.
+    check(unsafe { libc::shutdown(fd, libc::SHUT_WR) }).map(drop)
+}
+
+/// Sets an integer option.
+pub fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> Result<(), Errno> {
+    let size = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: `value` is an int of the size given.
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), size) }).map(drop)
+}
+
+/// Reads an integer option.
+pub fn option(fd: RawFd, level: i32, name: i32) -> Result<i32, Errno> {
+    let mut value = 0i32;
+    let mut size = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: `value` is an int of the size given.
+    check(unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &mut size) })?;
+    Ok(value)
+}
+
+/// The options that TCP handles have.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names are the options'")]
+pub enum TcpOption {
+    NoDelay,
+    KeepAlive,
+    KeepAliveIdle,
+    KeepAliveInterval,
+    KeepAliveCount,
+    ReuseAddress,
+    ReusePort,
+    Ipv6Only,
+}
+
+/// Sets an option of a TCP socket.
+pub fn set_tcp_option(fd: RawFd, option: TcpOption, value: i32) -> Result<(), Errno> {
+    let (level, name) = match option {
+        TcpOption::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+        TcpOption::KeepAlive => (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+        TcpOption::KeepAliveIdle => (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+        TcpOption::KeepAliveInterval => (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+        TcpOption::KeepAliveCount => (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+        TcpOption::ReuseAddress => (libc::SOL_SOCKET, libc::SO_REUSEADDR),
+        TcpOption::ReusePort => (libc::SOL_SOCKET, libc::SO_REUSEPORT),
+        TcpOption::Ipv6Only => (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
+    };
+    set_option(fd, level, name, value)
+}
+
+/// The direction of one of a socket's buffers.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names say it all")]
+pub enum Direction {
+    Send,
+    Receive,
+}
+
+impl Direction {
+    fn option(self) -> i32 {
+        match self {
+            Direction::Send => libc::SO_SNDBUF,
+            Direction::Receive => libc::SO_RCVBUF,
+        }
+    }
+}
+
+/// The size of one of the socket's buffers.
+pub fn buffer_size(fd: RawFd, direction: Direction) -> Result<i32, Errno> {
+    option(fd, libc::SOL_SOCKET, direction.option())
+}
+
+/// Sets that size; the kernel doubles it.
+pub fn set_buffer_size(fd: RawFd, direction: Direction, size: i32) -> Result<(), Errno> {
+    set_option(fd, libc::SOL_SOCKET, direction.option(), size)
+}
+
+/// Fetches and clears the socket's pending error.
+pub fn take_error(fd: RawFd) -> Result<(), Errno> {
+    match option(fd, libc::SOL_SOCKET, libc::SO_ERROR)? {
+        0 => Ok(()),
+        error => Err(Errno::from_code(-error)),
+    }
+}
+
+/// Makes closing the socket reset the connection.
+pub fn set_reset_on_close(fd: RawFd) -> Result<(), Errno> {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    let size = size_of::<libc::linger>() as libc::socklen_t;
+    let value = (&raw const linger).cast();
+    // SAFETY: `linger` is of the type and size that the option takes.
+    check(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, value, size) }).map(drop)
+}
+
+/// The socket's own name.
+pub fn local_address(fd: RawFd) -> Result<Address, Errno> {
+    let mut address = Address::room();
+    let storage = (&raw mut address.storage).cast();
+    // SAFETY: there is room for an address of any family, and its length says so.
+    check(unsafe { libc::getsockname(fd, storage, &mut address.len) })?;
+    Ok(address)
+}
+
+/// The name of the other end.
+pub fn peer_address(fd: RawFd) -> Result<Address, Errno> {
+    let mut address = Address::room();
+    let storage = (&raw mut address.storage).cast();
+    // SAFETY: there is room for an address of any family, and its length says so.
+    check(unsafe { libc::getpeername(fd, storage, &mut address.len) })?;
+    Ok(address)
+}
+
+/// The descriptors that may come or go with one message.
+pub const MAX_PASSED: usize = 64;
+
+/// Room for that many descriptors in the kernel's form, aligned for its headers.
+#[repr(align(8))]
+struct Control([u8; 16 + 4 * MAX_PASSED]);
+
+/// Sends buffers together with a descriptor, which the other process gets a copy of.
+pub fn send_with_descriptor(fd: RawFd, buffers: &Buffers, passed: RawFd) -> Result<usize, Errno> {
+    let iovecs = buffers.iovecs();
+    let mut control = Control([0; 16 + 4 * MAX_PASSED]);
+    // SAFETY: all zeros are a valid message.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = iovecs.as_ptr().cast_mut();
+    message.msg_iovlen = iovecs.len().min(IOV_MAX) as _;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    // SAFETY: CMSG_SPACE only computes.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(4) } as _;
+    // SAFETY: the control buffer is aligned and has room for one header with one int.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(4) as _;
+        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(passed);
+    }
+    loop {
+        // SAFETY: the message's parts live through the call.
+        match unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) } {
+            -1 if Errno::last() == Errno::EINTR => {}
+            -1 => return Err(Errno::last()),
+            sent => return Ok(sent as usize),
+        }
+    }
+}
+
+/// Reads once into `room`, and hands each descriptor that came along to `take`.
+pub fn receive_with_descriptors(
+    fd: RawFd,
+    room: Room<'_>,
+    mut take: impl FnMut(Descriptor),
+) -> Result<usize, Errno> {
+    let mut control = Control([0; 16 + 4 * MAX_PASSED]);
+    let mut iovec = libc::iovec {
+        iov_base: room.as_mut_ptr().cast(),
+        iov_len: room.len(),
+    };
+    // SAFETY: all zeros are a valid message.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = &mut iovec;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    let count = loop {
+        // SAFETY: the message's parts live through the call.
+        match unsafe { libc::recvmsg(fd, &mut message, libc::MSG_CMSG_CLOEXEC) } {
+            -1 if Errno::last() == Errno::EINTR => {}
+            -1 => return Err(Errno::last()),
+            count => break count as usize,
+        }
+    };
+    // SAFETY: the kernel has filled in well-formed headers, and CMSG_NXTHDR stays within.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(&message);
+        while let Some(part) = header.as_ref() {
+            if part.cmsg_level == libc::SOL_SOCKET && part.cmsg_type == libc::SCM_RIGHTS {
+                let data = libc::CMSG_DATA(header).cast::<RawFd>();
+                let passed = (part.cmsg_len as usize - libc::CMSG_LEN(0) as usize) / 4;
+                for at in 0..passed {
+                    take(Descriptor::adopt(data.add(at).read_unaligned()));
+                }
+            }
+            header = libc::CMSG_NXTHDR(&message, header);
+        }
+    }
+    Ok(count)
+}

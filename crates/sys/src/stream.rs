@@ -1,0 +1,127 @@
+//! Reading and writing byte streams, without the program ever getting a SIGPIPE.
+
+use crate::buffer::{Buffers, Room};
+use crate::{Errno, RawFd};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// As many buffers as the kernel takes at once.
+pub(crate) const IOV_MAX: usize = 1024;
+
+/// What kind of file a stream is, as far as writing to it goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// A socket, where a flag keeps SIGPIPE away.
+    Socket,
+    /// A pipe or FIFO, where writing to nobody raises SIGPIPE.
+    Pipe,
+    /// A terminal or some other device.
+    Device,
+}
+
+impl Transport {
+    /// What an open descriptor is.
+    pub fn of(fd: RawFd) -> Result<Transport, Errno> {
+        Ok(match crate::fd::file_type(fd)? {
+            libc::S_IFSOCK => Transport::Socket,
+            libc::S_IFIFO => Transport::Pipe,
+            _ => Transport::Device,
+        })
+    }
+}
+
+/// Repeats a call while signals interrupt it.
+fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
+    loop {
+        match call() {
+            -1 if Errno::last() == Errno::EINTR => {}
+            -1 => return Err(Errno::last()),
+            count => return Ok(count as usize),
+        }
+    }
+}
+
+/// Reads once into `room`. Zero is the end.
+pub fn read(fd: RawFd, room: Room<'_>) -> Result<usize, Errno> {
+    // SAFETY: the room is writable.
+    retry(|| unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) })
+}
+
+/// Writes once from the front of `buffers` and returns how many bytes went. The buffers
+/// themselves are left as they are.
+pub fn write(fd: RawFd, buffers: &Buffers, transport: Transport) -> Result<usize, Errno> {
+    let iovecs = buffers.iovecs();
+    let iovecs = &iovecs[..iovecs.len().min(IOV_MAX)];
+    match transport {
+        Transport::Socket => send(fd, iovecs),
+        Transport::Pipe => write_to_pipe(fd, iovecs),
+        // SAFETY: whoever made the buffers vouches for them.
+        Transport::Device => retry(|| unsafe { writev(fd, iovecs) }),
+    }
+}
+
+fn send(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
+    if let [one] = iovecs {
+        // SAFETY: whoever made the buffers vouches for them.
+        return retry(|| unsafe { libc::send(fd, one.iov_base, one.iov_len, libc::MSG_NOSIGNAL) });
+    }
+    // SAFETY: all zeros are a valid message.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = iovecs.as_ptr().cast_mut();
+    message.msg_iovlen = iovecs.len() as _;
+    // SAFETY: as above, and the message lives through the call.
+    retry(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) })
+}
+
+/// # Safety
+///
+/// The buffers are readable.
+unsafe fn writev(fd: RawFd, iovecs: &[libc::iovec]) -> isize {
+    // SAFETY: the caller vouches for them.
+    unsafe { libc::writev(fd, iovecs.as_ptr(), iovecs.len() as libc::c_int) }
+}
+
+/// `RWF_NOSIGNAL`, since Linux 6.18.
+const NO_SIGNAL: libc::c_int = 0x100;
+
+/// Set once the kernel has said that it does not know that flag.
+static NO_FLAG: AtomicBool = AtomicBool::new(false);
+
+fn write_to_pipe(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
+    if !NO_FLAG.load(Relaxed) {
+        let count = iovecs.len() as libc::c_int;
+        // SAFETY: whoever made the buffers vouches for them. An offset of -1 is the file's own.
+        let written = retry(|| unsafe { libc::pwritev2(fd, iovecs.as_ptr(), count, -1, NO_SIGNAL) });
+        match written {
+            Err(Errno::ENOTSUP | Errno::EINVAL | Errno::ENOSYS) => NO_FLAG.store(true, Relaxed),
+            written => return written,
+        }
+    }
+    // SAFETY: whoever made the buffers vouches for them.
+    without_sigpipe(|| retry(|| unsafe { writev(fd, iovecs) }))
+}
+
+/// Holds SIGPIPE back during a call, and takes it off if the call has raised it.
+fn without_sigpipe(call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno> {
+    let mut sigpipe = MaybeUninit::uninit();
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: the sets are filled before they are read.
+    let was_pending = unsafe {
+        libc::sigemptyset(sigpipe.as_mut_ptr());
+        libc::sigaddset(sigpipe.as_mut_ptr(), libc::SIGPIPE);
+        libc::pthread_sigmask(libc::SIG_BLOCK, sigpipe.as_ptr(), before.as_mut_ptr());
+        let mut pending = MaybeUninit::uninit();
+        libc::sigpending(pending.as_mut_ptr());
+        libc::sigismember(pending.as_ptr(), libc::SIGPIPE) == 1
+    };
+    let result = call();
+    // SAFETY: as above. A signal that the program had coming before is left to it.
+    unsafe {
+        if result == Err(Errno::EPIPE) && !was_pending {
+            let now = crate::timespec(0);
+            libc::sigtimedwait(sigpipe.as_ptr(), std::ptr::null_mut(), &now);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+    }
+    result
+}

@@ -1,0 +1,343 @@
+//! Threads: <https://man7.org/linux/man-pages/man7/pthreads.7.html>.
+//!
+//! Threads are named by the C library's own identifiers, since C programs mix libuv's calls
+//! with pthread's. An identifier is valid from the thread's start until it has been joined,
+//! or has ended after being detached; who passes one vouches for that.
+
+use crate::sync::check_number;
+use crate::{Errno, check};
+use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+
+/// The C library's identifier of a thread.
+pub type ThreadId = libc::pthread_t;
+
+/// What a thread runs, as libuv declares it.
+pub type Entry = unsafe extern "C" fn(*mut c_void);
+
+/// How many processors an affinity mask can speak of.
+pub const CPU_SETSIZE: usize = libc::CPU_SETSIZE as usize;
+
+/// The length that Linux has room for in a thread's name, with the NUL.
+pub const NAME_SIZE: usize = 16;
+
+/// The stack of a thread when the limit on the main thread's stack says nothing useful.
+const FALLBACK_STACK_SIZE: usize = 2 << 20;
+
+/// The smallest stack that a thread can start on. The C library knows at run time how much
+/// room the processor's registers take when a signal arrives.
+fn min_stack_size() -> usize {
+    // SAFETY: sysconf takes no pointers; it answers −1 if it does not know.
+    let known = unsafe { libc::sysconf(libc::_SC_THREAD_STACK_MIN) };
+    usize::try_from(known)
+        .unwrap_or(0)
+        .max(libc::PTHREAD_STACK_MIN)
+}
+
+/// Threads get as much stack as the main thread may have, in whole pages.
+fn default_stack_size() -> usize {
+    let pages = |size: usize| size - size % rustix::param::page_size();
+    match getrlimit(Resource::Stack).current {
+        Some(limit) if pages(limit as usize) >= min_stack_size() => pages(limit as usize),
+        _ => FALLBACK_STACK_SIZE,
+    }
+}
+
+/// A request for a stack, rounded up to whole pages and to what is possible at all.
+fn stack_size(requested: usize) -> Result<usize, Errno> {
+    match requested {
+        0 => Ok(default_stack_size()),
+        size => size
+            .checked_next_multiple_of(rustix::param::page_size())
+            .map(|size| size.max(min_stack_size()))
+            .ok_or(Errno::EINVAL),
+    }
+}
+
+/// Starts a thread on a stack of at least `stack_size` bytes; 0 asks for the default.
+///
+/// # Safety
+///
+/// `entry` may be called with `argument` on another thread.
+pub unsafe fn create(
+    stack_size: usize,
+    entry: Entry,
+    argument: *mut c_void,
+) -> Result<ThreadId, Errno> {
+    let stack_size = self::stack_size(stack_size)?;
+    // SAFETY: the two types differ in that the C library expects a result, which nobody asks
+    // for: `join` passes null. Calling through the other type leaves it undefined what the
+    // result is, and nothing else, in every calling convention that Linux has. With a function of
+    // ours in between, `pthread_exit` in the callback would have to unwind through Rust.
+    let entry =
+        unsafe { std::mem::transmute::<Entry, extern "C" fn(*mut c_void) -> *mut c_void>(entry) };
+    let mut thread = 0;
+    let mut attributes = MaybeUninit::uninit();
+    // SAFETY: there is room for the attributes and the identifier; the attributes are
+    // destroyed once they have served; the caller vouches for the entry.
+    unsafe {
+        check_number(libc::pthread_attr_init(attributes.as_mut_ptr()))?;
+        let sized = libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack_size);
+        let created = check_number(sized).and_then(|()| {
+            let attributes = attributes.as_ptr();
+            check_number(libc::pthread_create(
+                &mut thread,
+                attributes,
+                entry,
+                argument,
+            ))
+        });
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        created.map(|()| thread)
+    }
+}
+
+/// Waits until a thread has ended.
+///
+/// # Safety
+///
+/// The identifier is valid, and is not used again after success.
+pub unsafe fn join(thread: ThreadId) -> Result<(), Errno> {
+    // SAFETY: the caller vouches for the thread; null declines its result.
+    check_number(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) })
+}
+
+/// Lets a thread clean up after itself, so that nobody has to join it.
+///
+/// # Safety
+///
+/// The identifier is valid, and is not used again after success.
+pub unsafe fn detach(thread: ThreadId) -> Result<(), Errno> {
+    // SAFETY: the caller vouches for the thread.
+    check_number(unsafe { libc::pthread_detach(thread) })
+}
+
+/// The calling thread.
+pub fn current() -> ThreadId {
+    // SAFETY: it has no arguments and cannot fail.
+    unsafe { libc::pthread_self() }
+}
+
+/// Names the calling thread. What is longer than Linux has room for is cut.
+pub fn set_name(name: &CStr) -> Result<(), Errno> {
+    let mut short = [0u8; NAME_SIZE];
+    let len = name.count_bytes().min(NAME_SIZE - 1);
+    short[..len].copy_from_slice(&name.to_bytes()[..len]);
+    // SAFETY: the name ends in a NUL.
+    check_number(unsafe { libc::pthread_setname_np(current(), short.as_ptr().cast()) })
+}
+
+/// The name of a thread, up to the first NUL.
+///
+/// # Safety
+///
+/// The identifier is valid.
+pub unsafe fn name(thread: ThreadId) -> Result<[u8; NAME_SIZE], Errno> {
+    let mut name = [0u8; NAME_SIZE];
+    // SAFETY: there is room for the longest name; the caller vouches for the thread.
+    check_number(unsafe {
+        libc::pthread_getname_np(thread, name.as_mut_ptr().cast(), name.len())
+    })?;
+    Ok(name)
+}
+
+/// A set of processors.
+#[derive(Clone, Copy)]
+pub struct CpuSet(libc::cpu_set_t);
+
+impl CpuSet {
+    /// The empty set.
+    pub fn new() -> CpuSet {
+        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: a set is an array of bits, for which zero is a value.
+        unsafe {
+            libc::CPU_ZERO(set.assume_init_mut());
+            CpuSet(set.assume_init())
+        }
+    }
+
+    fn assert_fits(cpu: usize) {
+        assert!(cpu < CPU_SETSIZE, "processor {cpu} is not in the set");
+    }
+
+    /// Adds a processor, whose number is below [`CPU_SETSIZE`].
+    pub fn insert(&mut self, cpu: usize) {
+        Self::assert_fits(cpu);
+        // SAFETY: the number was just checked.
+        unsafe { libc::CPU_SET(cpu, &mut self.0) }
+    }
+
+    /// Whether a processor, whose number is below [`CPU_SETSIZE`], is in the set.
+    pub fn contains(&self, cpu: usize) -> bool {
+        Self::assert_fits(cpu);
+        // SAFETY: the number was just checked.
+        unsafe { libc::CPU_ISSET(cpu, &self.0) }
+    }
+
+    /// How many processors are in the set.
+    pub fn count(&self) -> usize {
+        // SAFETY: the set is initialised, as all of our sets are.
+        unsafe { libc::CPU_COUNT(&self.0) as usize }
+    }
+}
+
+impl Default for CpuSet {
+    fn default() -> CpuSet {
+        CpuSet::new()
+    }
+}
+
+impl std::fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let members = (0..CPU_SETSIZE).filter(|&cpu| self.contains(cpu));
+        f.debug_set().entries(members).finish()
+    }
+}
+
+/// The processors that a thread may run on.
+///
+/// # Safety
+///
+/// The identifier is valid.
+pub unsafe fn affinity(thread: ThreadId) -> Result<CpuSet, Errno> {
+    let mut set = CpuSet::new();
+    // SAFETY: the set has that size; the caller vouches for the thread.
+    check_number(unsafe { libc::pthread_getaffinity_np(thread, size_of_val(&set.0), &mut set.0) })?;
+    Ok(set)
+}
+
+/// Sets which processors a thread may run on.
+///
+/// # Safety
+///
+/// The identifier is valid.
+pub unsafe fn set_affinity(thread: ThreadId, set: &CpuSet) -> Result<(), Errno> {
+    // SAFETY: the set has that size; the caller vouches for the thread.
+    check_number(unsafe { libc::pthread_setaffinity_np(thread, size_of_val(&set.0), &set.0) })
+}
+
+/// The processor that the calling thread runs on, or has just run on.
+pub fn current_cpu() -> Result<c_int, Errno> {
+    // SAFETY: it takes no arguments.
+    check(unsafe { libc::sched_getcpu() })
+}
+
+/// How much a thread is favoured, in libuv's five steps.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    Lowest,
+    BelowNormal,
+    Normal,
+    AboveNormal,
+    Highest,
+}
+
+impl Priority {
+    /// From least to most favoured.
+    pub const ALL: [Priority; 5] = [
+        Priority::Lowest,
+        Priority::BelowNormal,
+        Priority::Normal,
+        Priority::AboveNormal,
+        Priority::Highest,
+    ];
+
+    /// Two steps of niceness for one of ours, to both sides of the default.
+    fn niceness(self) -> i32 {
+        4 - 2 * self as i32
+    }
+
+    /// Quarters of the way from the least to the greatest priority of a scheduling policy.
+    fn between(self, min: c_int, max: c_int) -> c_int {
+        min + (max - min) * self as c_int / 4
+    }
+}
+
+/// Whether a thread's priority is its niceness, which Linux lets us reach only for the calling
+/// thread, as there is no way from a C library's identifier to the kernel's.
+fn goes_by_niceness(thread: ThreadId, policy: c_int) -> bool {
+    // SAFETY: the function compares two numbers.
+    policy == libc::SCHED_OTHER && unsafe { libc::pthread_equal(thread, current()) } != 0
+}
+
+/// # Safety
+///
+/// The identifier is valid.
+unsafe fn scheduling(thread: ThreadId) -> Result<(c_int, libc::sched_param), Errno> {
+    let mut policy = 0;
+    let mut parameters = MaybeUninit::uninit();
+    // SAFETY: there is room for both; the caller vouches for the thread.
+    unsafe {
+        check_number(libc::pthread_getschedparam(
+            thread,
+            &mut policy,
+            parameters.as_mut_ptr(),
+        ))?;
+        Ok((policy, parameters.assume_init()))
+    }
+}
+
+/// A thread's priority: the niceness of the calling thread under the default scheduling
+/// policy, and what that policy calls a priority otherwise.
+///
+/// # Safety
+///
+/// The identifier is valid.
+pub unsafe fn priority(thread: ThreadId) -> Result<i32, Errno> {
+    // SAFETY: the caller vouches for the thread.
+    let (policy, parameters) = unsafe { scheduling(thread) }?;
+    match goes_by_niceness(thread, policy) {
+        // To Linux, "no process in particular" is the calling thread.
+        true => Ok(getpriority_process(None)?),
+        false => Ok(parameters.sched_priority),
+    }
+}
+
+/// Sets a thread's priority, within what its scheduling policy offers.
+///
+/// # Safety
+///
+/// The identifier is valid.
+pub unsafe fn set_priority(thread: ThreadId, priority: Priority) -> Result<(), Errno> {
+    // SAFETY: the caller vouches for the thread.
+    let (policy, mut parameters) = unsafe { scheduling(thread) }?;
+    if goes_by_niceness(thread, policy) {
+        return Ok(setpriority_process(None, priority.niceness())?);
+    }
+    // SAFETY: these two take no pointers.
+    let (min, max) = unsafe {
+        (
+            check(libc::sched_get_priority_min(policy))?,
+            check(libc::sched_get_priority_max(policy))?,
+        )
+    };
+    parameters.sched_priority = priority.between(min, max);
+    // SAFETY: the parameters live through the call; the caller vouches for the thread.
+    check_number(unsafe { libc::pthread_setschedparam(thread, policy, &parameters) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_are_whole_pages_and_never_too_small() {
+        let page = rustix::param::page_size();
+        assert_eq!(stack_size(1), Ok(min_stack_size()));
+        assert_eq!(stack_size(1 << 20), Ok(1 << 20));
+        assert_eq!(stack_size((1 << 20) + 1), Ok((1 << 20) + page));
+        assert_eq!(stack_size(usize::MAX), Err(Errno::EINVAL));
+        assert_eq!(stack_size(0).unwrap() % page, 0);
+        assert!(stack_size(0).unwrap() >= min_stack_size());
+    }
+
+    #[test]
+    fn priorities_divide_a_range_into_quarters() {
+        let steps = Priority::ALL.map(|priority| priority.between(1, 99));
+        assert_eq!(steps, [1, 25, 50, 74, 99]);
+        let steps = Priority::ALL.map(Priority::niceness);
+        assert_eq!(steps, [4, 2, 0, -2, -4]);
+    }
+}

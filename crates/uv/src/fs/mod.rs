@@ -1,0 +1,62 @@
+//! Requests about files: `uv_fs_t`.
+//!
+//! Every function fills in a request and then either runs it at once, if there is no callback,
+//! or hands it to the thread pool. What it does is in one table for both ways:
+//!
+//! | | |
+//! | --- | --- |
+//! | the C structs | `abi.rs` |
+//! | a request's way from the call to its clean-up | `request.rs` |
+//! | what each operation does | `ops.rs` |
+//! | the functions: open files, names, directories | `files.rs`, `names.rs`, `dirs.rs` |
+//!
+//! Where libuv asserts that there is a path, we answer `UV_EINVAL`.
+
+pub mod abi;
+mod dirs;
+mod files;
+mod names;
+mod ops;
+mod request;
+
+pub(crate) use request::done;
+
+use abi::{uv_fs_t, uv_stat_t};
+use std::ffi::{c_char, c_int, c_void};
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_fs_get_type(req: *const uv_fs_t) -> c_int {
+    // SAFETY: the caller gives us a request.
+    unsafe { (*req).fs_type }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_fs_get_result(req: *const uv_fs_t) -> isize {
+    // SAFETY: the caller gives us a request.
+    unsafe { (*req).result }
+}
+
+/// The system's number for the error, which on Unix is the other one without its sign.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_fs_get_system_error(req: *const uv_fs_t) -> c_int {
+    // SAFETY: the caller gives us a request.
+    unsafe { (*req).result.wrapping_neg() as c_int }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_fs_get_ptr(req: *const uv_fs_t) -> *mut c_void {
+    // SAFETY: the caller gives us a request.
+    unsafe { (*req).ptr }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_fs_get_path(req: *const uv_fs_t) -> *const c_char {
+    // SAFETY: the caller gives us a request.
+    unsafe { (*req).path }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_fs_get_statbuf(req: *mut uv_fs_t) -> *mut uv_stat_t {
+    // SAFETY: the caller gives us a request.
+    unsafe { &raw mut (*req).statbuf }
+}

@@ -1,0 +1,123 @@
+//! Requests of the thread pool: `uv_queue_work`, `uv_cancel`, and the way that all requests
+//! of this sort take to a worker and back to their loop.
+//!
+//! A request is submitted with the function that does its work. A worker calls that with the
+//! request; then, on the loop's thread, [`done`] hands the request to the module that its
+//! type belongs to. Between the two the request belongs to the worker. The engine's key for
+//! it is in the request's private bytes, where `uv_cancel` finds it.
+
+use crate::abi::{
+    UV_FS, UV_GETADDRINFO, UV_GETNAMEINFO, UV_RANDOM, UV_WORK, UV_WRITE, uv_after_work_cb, uv_loop_t,
+    uv_req_t, uv_work_cb, uv_work_t,
+};
+use crate::engine;
+use blacklight_engine::{Errno, Job, RequestKey, WorkKind};
+use std::ffi::{c_int, c_void};
+
+/// Has `work(req)` called by a worker and then `done(req, status)` by the loop.
+///
+/// # Safety
+///
+/// `loop_` is the caller's own loop. `req` is a request with its type filled in, which stays
+/// valid until its completion; `work` is made for requests of that type and touches nothing
+/// that the loop's thread uses meanwhile.
+pub(crate) unsafe fn submit(
+    loop_: *mut uv_loop_t,
+    req: *mut uv_req_t,
+    kind: WorkKind,
+    work: unsafe extern "C" fn(*mut c_void),
+) -> c_int {
+    // SAFETY: the caller vouches for all of it. The key is written before any other thread
+    // could look for it: workers never do.
+    unsafe {
+        let job = Job::raw(work, req.cast());
+        let token = engine::token(req);
+        match engine::with(loop_, |engine| engine.work_submit(token, kind, job)) {
+            Ok(key) => (*req).key = key.to_bits(),
+            Err(error) => return error.code(),
+        }
+    }
+    0
+}
+
+/// Hands a completed request to its module. `status` is 0, or `UV_ECANCELED` if no worker
+/// has had it.
+///
+/// # Safety
+///
+/// `req` was submitted, and this is its completion.
+pub(crate) unsafe fn done(req: *mut uv_req_t, status: c_int) {
+    // SAFETY: the type says what the request is; its owner keeps it valid up to the call.
+    unsafe {
+        match (*req).type_ {
+            UV_WORK => {
+                let work = req.cast::<uv_work_t>();
+                if let Some(cb) = (*work).after_work_cb {
+                    cb(work, status);
+                }
+            }
+            UV_FS => crate::fs::done(req.cast(), status),
+            UV_GETADDRINFO | UV_GETNAMEINFO | UV_RANDOM => {}
+            _ => {}
+        }
+    }
+}
+
+/// The worker's part of `uv_queue_work`.
+unsafe extern "C" fn run(req: *mut c_void) {
+    // SAFETY: `uv_queue_work` has submitted the request with a callback.
+    unsafe {
+        let work = req.cast::<uv_work_t>();
+        if let Some(cb) = (*work).work_cb {
+            cb(work);
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_queue_work(
+    loop_: *mut uv_loop_t,
+    req: *mut uv_work_t,
+    work_cb: uv_work_cb,
+    after_work_cb: uv_after_work_cb,
+) -> c_int {
+    if work_cb.is_none() {
+        return Errno::EINVAL.code();
+    }
+    // SAFETY: the caller gives us a loop of its own and a request that it keeps valid.
+    unsafe {
+        (*req).req.type_ = UV_WORK;
+        (*req).loop_ = loop_;
+        (*req).work_cb = work_cb;
+        (*req).after_work_cb = after_work_cb;
+        submit(loop_, req.cast(), WorkKind::Cpu, run)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_cancel(req: *mut uv_req_t) -> c_int {
+    // SAFETY: the caller gives us a request that was submitted, so that its type is true and
+    // its loop is filled in.
+    unsafe {
+        let loop_ = match (*req).type_ {
+            UV_WORK | UV_GETADDRINFO | UV_GETNAMEINFO | UV_RANDOM => {
+                (*req.cast::<uv_work_t>()).loop_
+            }
+            UV_FS => (*req.cast::<uv_fs_head>()).loop_,
+            UV_WRITE => return crate::stream::cancel(req.cast()),
+            _ => return Errno::EINVAL.code(),
+        };
+        let key = RequestKey::from_bits((*req).key);
+        engine::code(engine::with(loop_, |engine| engine.work_cancel(key)))
+    }
+}
+
+/// How a request for files begins.
+#[repr(C)]
+struct uv_fs_head {
+    req: uv_req_t,
+    fs_type: c_int,
+    loop_: *mut uv_loop_t,
+}
+
+const _: () = assert!(std::mem::offset_of!(uv_fs_head, loop_) == 72);

@@ -1,0 +1,295 @@
+//! `cargo xtask conformance`: libuv's own test suite as the judge of the library.
+//!
+//! Each test runs through libuv's runner, which starts the test's helpers, in a sandbox of its
+//! own. A test that fails beside others is tried once more alone, and then passes only as
+//! "flaky". The list of expected passes may only grow: see [`expected`].
+
+mod expected;
+mod outcome;
+mod report;
+mod topics;
+
+use crate::library::Library;
+use crate::original::{Header, Original};
+use crate::sandbox::{Job, Sandbox};
+use crate::{compile, selection, workspace};
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+use expected::Expected;
+use indicatif::{ProgressBar, ProgressStyle};
+use outcome::{Outcome, Verdict};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Tests that compile libuv's own internals into the runner: they say nothing about the library.
+const NEVER_REACH_THE_LIBRARY: [&str; 7] = [
+    "idna_toascii",
+    "strscpy",
+    "strtok",
+    "utf16_to_wtf8_exact_fill",
+    "utf8_decode1",
+    "utf8_decode1_overrun",
+    "wtf8",
+];
+
+/// The runner ends most tests after five seconds and the slowest after sixty; this is for a
+/// runner that itself hangs, for instance because a test ignores SIGTERM.
+const LIMIT: Duration = Duration::from_secs(75);
+
+/// The mechanisms that our library can wait with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Poller {
+    Select,
+    Poll,
+    Epoll,
+}
+
+impl Poller {
+    /// The value of `BLACKLIGHT_POLLER`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Poller::Select => "select",
+            Poller::Poll => "poll",
+            Poller::Epoll => "epoll",
+        }
+    }
+}
+
+/// Run libuv's own test suite against the library, each test in a sandbox.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The mechanism our library is to wait with; its own choice if not given.
+    #[arg(long)]
+    poller: Option<Poller>,
+    /// Whose `uv.h` the tests are compiled with.
+    #[arg(long, default_value = "ours")]
+    header: Header,
+    /// The library under test: `ours`, `original`, or a path.
+    #[arg(long, default_value = "ours")]
+    library: Library,
+    /// How many tests run at the same time.
+    ///
+    /// Most tests wait more than they compute, so two for each processor.
+    #[arg(long, default_value_t = 2 * compile::jobs())]
+    jobs: usize,
+    /// Run only the tests that are expected to pass.
+    #[arg(long, conflicts_with = "names")]
+    expected: bool,
+    /// Add the tests that pass now to the list of expected passes.
+    #[arg(long)]
+    bless: bool,
+    /// Tests by name, glob or prefix; all if none is given.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+/// One test and what became of it.
+struct Tested {
+    name: String,
+    verdict: Verdict,
+    flaky: bool,
+}
+
+/// What all tests of a run have in common.
+struct Suite {
+    sandbox: Sandbox,
+    runner: PathBuf,
+    library_dir: PathBuf,
+    poller: Option<Poller>,
+}
+
+/// Runs the chore.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    ensure!(
+        !options.bless || options.library == Library::Ours,
+        "only what passes with our own library can be expected of it"
+    );
+    let original = Original::obtain()?;
+    let library = options.library.build(&original)?;
+    let runner = original.test_runner(options.header)?;
+    let expected = Expected::read(&workspace::root().join("xtask/conformance/expected.txt"))?;
+    let all = list_tests(&runner, &original.library()?)?;
+    let chosen = choose(&all, options, &expected)?;
+
+    let sandbox = Sandbox::open(&original)?;
+    let library_dir = sandbox.adopt(&library, "under-test")?;
+    let suite = Suite {
+        sandbox,
+        runner,
+        library_dir,
+        poller: options.poller,
+    };
+    let started = Instant::now();
+    let (apart, judged): (Vec<Tested>, Vec<Tested>) = suite
+        .judge(&chosen, options.jobs.max(1))?
+        .into_iter()
+        .partition(|test| NEVER_REACH_THE_LIBRARY.contains(&test.name.as_str()));
+
+    let log = write_log(options, judged.iter().chain(&apart))?;
+    report::print(&judged, &apart, started.elapsed(), &log);
+    let broken = expected.broken_by(&judged);
+    report::print_broken(&broken);
+    if options.bless {
+        let passed = judged
+            .iter()
+            .filter(|test| test.verdict.passed() && !test.flaky);
+        let added = expected.bless(passed.map(|test| test.name.as_str()))?;
+        println!("{added} tests added to the expected passes");
+    }
+    report::print_closing_line(&judged);
+    let named_failed = !options.names.is_empty() && judged.iter().any(|test| test.verdict.failed());
+    Ok(if broken.is_empty() && !named_failed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Asks the runner for its tests. The original serves as library, for ours may lack what the runner
+/// itself needs.
+fn list_tests(runner: &Path, original: &Path) -> Result<Vec<String>> {
+    let output = Command::new(runner)
+        .arg("--list")
+        .env("UV_RUN_AS_ROOT", "1")
+        .env(
+            "LD_LIBRARY_PATH",
+            original.parent().context("a library without a directory")?,
+        )
+        .output()
+        .with_context(|| format!("cannot run {}", runner.display()))?;
+    let names = outcome::parse_list(&String::from_utf8_lossy(&output.stdout));
+    ensure!(!names.is_empty(), "the runner lists no tests: {output:?}");
+    Ok(names)
+}
+
+fn choose<'a>(all: &'a [String], options: &Options, expected: &Expected) -> Result<Vec<&'a str>> {
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    if options.expected {
+        return Ok(all
+            .into_iter()
+            .filter(|name| expected.contains(name))
+            .collect());
+    }
+    if options.names.is_empty() {
+        return Ok(all);
+    }
+    selection::select(&all, &options.names)
+}
+
+impl Suite {
+    /// Runs all tests, `jobs` at a time, and then once more, alone, those that failed.
+    fn judge(&self, names: &[&str], jobs: usize) -> Result<Vec<Tested>> {
+        let verdicts = self.run_beside_each_other(names, jobs)?;
+        let mut tested: Vec<Tested> = names
+            .iter()
+            .zip(verdicts)
+            .map(|(name, verdict)| Tested {
+                name: (*name).to_owned(),
+                verdict,
+                flaky: false,
+            })
+            .collect();
+        let again: Vec<&mut Tested> = tested
+            .iter_mut()
+            .filter(|test| test.verdict.deserves_retry())
+            .collect();
+        let bar = progress(again.len(), "again");
+        for test in again {
+            bar.set_message(test.name.clone());
+            let verdict = self.run_one(&test.name)?;
+            if !verdict.failed() {
+                test.flaky = true;
+                test.verdict = verdict;
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(tested)
+    }
+
+    fn run_beside_each_other(&self, names: &[&str], jobs: usize) -> Result<Vec<Verdict>> {
+        let bar = progress(names.len(), "tests");
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(Vec::new());
+        let worker = || -> Result<()> {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(name) = names.get(index) else {
+                    return Ok(());
+                };
+                bar.set_message((*name).to_owned());
+                let verdict = self.run_one(name)?;
+                results
+                    .lock()
+                    .expect("no worker panics")
+                    .push((index, verdict));
+                bar.inc(1);
+            }
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(worker)).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().expect("no worker panics"))
+        })?;
+        bar.finish_and_clear();
+        let mut results = results.into_inner().expect("no worker panics");
+        results.sort_by_key(|(index, _)| *index);
+        Ok(results.into_iter().map(|(_, verdict)| verdict).collect())
+    }
+
+    fn run_one(&self, name: &str) -> Result<Verdict> {
+        let poller = self
+            .poller
+            .map(|poller| ("BLACKLIGHT_POLLER", poller.name()));
+        let run = self
+            .sandbox
+            .run(&Job {
+                program: &self.runner,
+                arguments: &[name],
+                library_dir: &self.library_dir,
+                environment: poller.as_slice(),
+                limit: LIMIT,
+            })
+            .with_context(|| format!("cannot run the test {name}"))?;
+        Ok(Verdict::of(run))
+    }
+}
+
+fn progress(length: usize, what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {msg}")
+        .expect("a valid template");
+    ProgressBar::new(length as u64)
+        .with_style(style)
+        .with_prefix(what)
+}
+
+/// Writes the whole output of every test that did not pass.
+fn write_log<'a>(options: &Options, tests: impl Iterator<Item = &'a Tested>) -> Result<PathBuf> {
+    let poller = options.poller.map_or("default", Poller::name);
+    let name = match options.library {
+        Library::Ours => format!("{}-{poller}.log", options.header),
+        Library::Original => format!("library-original-{}.log", options.header),
+        Library::At(_) => format!("library-by-path-{}-{poller}.log", options.header),
+    };
+    let path = workspace::target_subdir("conformance")?.join(name);
+    let mut text = String::new();
+    for test in tests {
+        let flaky = if test.flaky {
+            " (flaky: passed on retry)"
+        } else {
+            ""
+        };
+        text += &format!("==== {}: {}{flaky}\n", test.name, test.verdict.outcome);
+        if test.verdict.outcome != Outcome::Passed {
+            text += &test.verdict.output;
+            text += "\n";
+        }
+    }
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}

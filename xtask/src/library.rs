@@ -1,0 +1,99 @@
+//! The library under test: ours, built and staged; the original; or any `libuv.so` by path.
+
+use crate::original::Original;
+use crate::workspace;
+use anyhow::{Context, Result, ensure};
+use std::convert::Infallible;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Which library a chore runs its programs with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Library {
+    Ours,
+    Original,
+    /// A shared library, or a directory with a `libuv.so.1` in it.
+    At(PathBuf),
+}
+
+impl FromStr for Library {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Library, Infallible> {
+        Ok(match text {
+            "ours" => Library::Ours,
+            "original" => Library::Original,
+            path => Library::At(PathBuf::from(path)),
+        })
+    }
+}
+
+impl fmt::Display for Library {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Library::Ours => formatter.write_str("ours"),
+            Library::Original => formatter.write_str("original"),
+            Library::At(path) => write!(formatter, "{}", path.display()),
+        }
+    }
+}
+
+impl Library {
+    /// Builds the library if it is one of the two we build; returns the file.
+    pub(crate) fn build(&self, original: &Original) -> Result<PathBuf> {
+        match self {
+            Library::Ours => Ok(stage_ours()?.join("libuv.so.1")),
+            Library::Original => original.library(),
+            Library::At(path) => {
+                let file = if path.is_dir() {
+                    path.join("libuv.so.1")
+                } else {
+                    path.clone()
+                };
+                ensure!(file.is_file(), "there is no library at {}", file.display());
+                Ok(file)
+            }
+        }
+    }
+}
+
+/// Builds our library and lays it out in `target/stage/lib` as it would be installed.
+pub(crate) fn stage_ours() -> Result<PathBuf> {
+    let status = workspace::cargo()
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "blacklight-uv",
+        ])
+        .current_dir(workspace::root())
+        .status()
+        .context("cannot run cargo build")?;
+    ensure!(status.success(), "our library does not build");
+    let built = workspace::target_dir()?.join("release");
+    let stage = workspace::target_subdir("stage/lib")?;
+    workspace::copy_into_place(&built.join("libuv.so"), &stage.join("libuv.so.1"))?;
+    workspace::copy_into_place(&built.join("libuv.a"), &stage.join("libuv.a"))?;
+    link_development_name(&stage)?;
+    Ok(stage)
+}
+
+/// Copies `library` into a directory of its own, so that a build during a long run does not
+/// change what is being judged.
+pub(crate) fn snapshot(library: &Path, dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    workspace::copy_into_place(library, &dir.join("libuv.so.1"))?;
+    link_development_name(dir)
+}
+
+fn link_development_name(dir: &Path) -> Result<()> {
+    let name = dir.join("libuv.so");
+    if name.is_symlink() {
+        return Ok(());
+    }
+    std::os::unix::fs::symlink("libuv.so.1", &name)
+        .with_context(|| format!("cannot link {}", name.display()))
+}

@@ -1,0 +1,64 @@
+//! The project's chore runner: `cargo xtask <chore>`.
+//!
+//! Each chore is a module named after what it judges or makes. The modules they share:
+//! [`workspace`] knows where things lie, [`original`] obtains and builds the library that
+//! Blacklight is measured against, [`library`] builds ours, and [`sandbox`] runs one
+//! program of either in a machine of its own.
+#![forbid(unsafe_code)]
+
+mod abi;
+mod bench;
+mod compile;
+mod conformance;
+mod library;
+mod original;
+mod sandbox;
+mod selection;
+mod workspace;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about, bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run libuv's own test suite against the library, each test in a sandbox.
+    Conformance(conformance::Options),
+    /// Compare headers and exported symbols with the original's.
+    Abi(abi::Options),
+    /// Run libuv's own benchmark programs with ours and the original turn about.
+    Bench(bench::Options),
+    /// The first process inside a sandbox; started by the other chores.
+    #[command(hide = true)]
+    SandboxInit {
+        /// The description of what to set up and run.
+        spec: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    match dispatch(Arguments::parse().chore) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(chore: Chore) -> Result<ExitCode> {
+    match chore {
+        Chore::Conformance(options) => conformance::run(&options),
+        Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),
+        Chore::Bench(options) => bench::run(&options),
+        Chore::SandboxInit { spec } => sandbox::init::run(&spec).map(|()| ExitCode::SUCCESS),
+    }
+}
