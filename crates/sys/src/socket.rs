@@ -48,7 +48,8 @@ impl Address {
     }
 
     /// A Unix socket's address: a path, or a name in the abstract namespace, which begins
-    /// with a NUL. `None` if it is too long.
+    /// with a NUL; an empty one has the kernel choose an abstract name. `None` if it is too
+    /// long.
     pub fn unix(name: &[u8]) -> Option<Address> {
         let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
         let address = storage.as_mut_ptr().cast::<libc::sockaddr_un>();
@@ -66,7 +67,7 @@ impl Address {
         };
         // An abstract name is as long as it is; a path is the whole field up to its NUL.
         let len = match name.first() {
-            Some(0) => std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len(),
+            None | Some(0) => std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len(),
             _ => size_of::<libc::sockaddr_un>(),
         };
         Some(Address {

@@ -11,7 +11,7 @@
 //! | `uv_loop_t.closing_handles` | us | null or not, written after every call |
 //! | `uv_loop_t.backend_fd` | us | written at init and fork |
 //! | `uv_handle_t.loop`, `.type` | us | written at init |
-//! | `uv_handle_t.close_cb` | us | written by `uv_close` |
+//! | `uv_handle_t.close_cb`, `.flags` bit 0x1 (closing) | us | written by `uv_close`; programs ask about handles whose memory is zeroed, or whose closing is over |
 //! | `uv_timer_t.timeout`, `.repeat` | us | written whenever the timer is started or set |
 //! | `uv_poll_t.io_watcher.fd`, `uv_stream_t.io_watcher.fd` | us | written when there is a descriptor, −1 before and after |
 //! | `uv_stream_t.flags`, bit 0x4000 (readable) | shared: a program may set it | taken over before reading starts, written when the stream opens |
@@ -342,6 +342,7 @@ pub(crate) const UV_WRITE: c_int = 3;
 pub(crate) const UV_SHUTDOWN: c_int = 4;
 
 /// Bits of a handle's `flags` that programs look at or set.
+pub(crate) const UV_HANDLE_CLOSING: c_uint = 0x1;
 pub(crate) const UV_HANDLE_READABLE: c_uint = 0x4000;
 pub(crate) const UV_HANDLE_WRITABLE: c_uint = 0x8000;
 

@@ -1,6 +1,6 @@
 //! What all handles have in common.
 
-use crate::abi::{HANDLE_TYPES, UV_NAMED_PIPE, UV_POLL, UV_TCP, UV_TTY};
+use crate::abi::{HANDLE_TYPES, UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_POLL, UV_TCP, UV_TTY};
 use crate::abi::{uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
 use crate::{engine, loop_, stream};
 use blacklight_engine::Errno;
@@ -44,34 +44,60 @@ unsafe extern "C" fn uv_handle_set_data(handle: *mut uv_handle_t, data: *mut c_v
     unsafe { (*handle).data = data }
 }
 
+/// Whether the handle was ever initialised. Programs ask about zeroed memory, too.
+///
+/// # Safety
+///
+/// `handle` is initialised or zeroed.
+unsafe fn is_initialised(handle: *const uv_handle_t) -> bool {
+    // SAFETY: the caller vouches for it.
+    unsafe { !(*handle).loop_.is_null() }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_is_active(handle: *const uv_handle_t) -> c_int {
     // SAFETY: the caller gives us a handle.
-    unsafe { engine::with_handle(handle, |engine, key| c_int::from(engine.is_active(key))) }
+    unsafe {
+        let active = is_initialised(handle)
+            && engine::with_handle(handle, |engine, key| engine.is_active(key));
+        c_int::from(active)
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_is_closing(handle: *const uv_handle_t) -> c_int {
     // SAFETY: the caller gives us a handle.
-    unsafe { engine::with_handle(handle, |engine, key| c_int::from(engine.is_closing(key))) }
+    unsafe { c_int::from((*handle).flags & UV_HANDLE_CLOSING != 0) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_ref(handle: *mut uv_handle_t) {
     // SAFETY: the caller gives us a handle.
-    unsafe { engine::with_handle(handle, |engine, key| engine.reference(key)) }
+    unsafe {
+        if is_initialised(handle) {
+            engine::with_handle(handle, |engine, key| engine.reference(key));
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_unref(handle: *mut uv_handle_t) {
     // SAFETY: the caller gives us a handle.
-    unsafe { engine::with_handle(handle, |engine, key| engine.unreference(key)) }
+    unsafe {
+        if is_initialised(handle) {
+            engine::with_handle(handle, |engine, key| engine.unreference(key));
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
     // SAFETY: the caller gives us a handle.
-    unsafe { engine::with_handle(handle, |engine, key| c_int::from(engine.has_reference(key))) }
+    unsafe {
+        let referenced = is_initialised(handle)
+            && engine::with_handle(handle, |engine, key| engine.has_reference(key));
+        c_int::from(referenced)
+    }
 }
 
 /// Closing a handle that is closing already does nothing: its callback is on its way.
@@ -79,8 +105,11 @@ unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
 pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_close_cb) {
     // SAFETY: the caller gives us a handle.
     unsafe {
-        if engine::with_handle(handle, |engine, key| engine.close(key)).is_ok() {
+        let closes = is_initialised(handle)
+            && engine::with_handle(handle, |engine, key| engine.close(key)).is_ok();
+        if closes {
             (*handle).close_cb = close_cb;
+            (*handle).flags |= UV_HANDLE_CLOSING;
             match (*handle).type_ {
                 UV_POLL => (*handle.cast::<uv_poll_t>()).io_watcher.fd = -1,
                 UV_TCP | UV_NAMED_PIPE | UV_TTY => stream::closed(handle.cast()),

@@ -53,26 +53,27 @@ unsafe extern "C" fn uv_pipe_open(pipe: *mut uv_pipe_t, file: c_int) -> c_int {
     unsafe { stream::open(pipe.cast(), Descriptor::adopt(file), readable, writable) }
 }
 
-/// The name that a caller means: `len` bytes, of which a path ends at the first NUL. Names
+/// The name that a caller means: `len` bytes, none of which is a NUL if it is a path. An empty
+/// one has the kernel choose an abstract name. Names
 /// that are too long are cut or refused, as `flags` says.
 ///
 /// # Safety
 ///
 /// `name` points to `len` bytes.
 unsafe fn name<'a>(name: *const c_char, len: usize, flags: c_uint) -> Result<&'a [u8], Errno> {
-    if flags & !UV_PIPE_NO_TRUNCATE != 0 || name.is_null() || len == 0 {
+    if flags & !UV_PIPE_NO_TRUNCATE != 0 || name.is_null() {
         return Err(Errno::EINVAL);
     }
     // SAFETY: the caller vouches for it.
     let name = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), len) };
-    let is_path = name[0] != 0;
+    let is_path = name.first().is_some_and(|&first| first != 0);
     if is_path && name.contains(&0) {
         return Err(Errno::EINVAL);
     }
     // An abstract name needs no NUL at its end, and has one in front.
     let longest = if is_path { MAX_NAME } else { MAX_NAME + 1 };
     match name.len() > longest {
-        true if flags & UV_PIPE_NO_TRUNCATE != 0 => Err(Errno::ENAMETOOLONG),
+        true if flags & UV_PIPE_NO_TRUNCATE != 0 => Err(Errno::EINVAL),
         true => Ok(&name[..longest]),
         false => Ok(name),
     }
@@ -100,9 +101,9 @@ unsafe extern "C" fn uv_pipe_bind2(
             Ok(name) => name,
             Err(error) => return error.code(),
         };
-        let kept = match name[0] {
-            0 => std::ptr::null_mut(),
-            _ => match alloc::c_bytes(name) {
+        let kept = match name.first() {
+            None | Some(0) => std::ptr::null_mut(),
+            Some(_) => match alloc::c_bytes(name) {
                 kept if kept.is_null() => return Errno::ENOMEM.code(),
                 kept => kept,
             },
@@ -144,6 +145,7 @@ unsafe extern "C" fn uv_pipe_connect2(
     // SAFETY: the caller gives us a request, a handle and a name.
     unsafe {
         match name(path, namelen, flags) {
+            Ok([]) => Errno::EINVAL.code(),
             Ok(name) => connect(req, pipe, name, cb),
             Err(error) => error.code(),
         }
@@ -288,6 +290,9 @@ unsafe extern "C" fn uv_pipe_chmod(pipe: *mut uv_pipe_t, mode: c_int) -> c_int {
     };
     // SAFETY: the caller gives us a handle.
     unsafe {
+        if (*pipe).stream.io_watcher.fd == -1 {
+            return Errno::EBADF.code();
+        }
         let address =
             engine::with_handle(pipe.cast(), |engine, key| engine.stream_address(key, false));
         engine::code(address.and_then(|address| fd::add_mode(address.unix_name(), wanted)))

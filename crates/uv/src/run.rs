@@ -40,7 +40,7 @@ unsafe fn dispatch(event: Event) {
             Event::Timer(token) => {
                 let timer = engine::handle::<uv_timer_t>(token);
                 if (*timer).repeat != 0 {
-                    crate::timer::mirror(timer);
+                    crate::timer::mirror(timer, (*timer).repeat);
                 }
                 if let Some(cb) = (*timer).timer_cb {
                     cb(timer);

@@ -333,7 +333,8 @@ unsafe extern "C" fn uv_write2(
     send_handle: *mut uv_stream_t,
     cb: uv_write_cb,
 ) -> c_int {
-    if nbufs == 0 || bufs.is_null() {
+    // A negative number of buffers arrives as a huge one.
+    if nbufs == 0 || nbufs > c_int::MAX as c_uint || bufs.is_null() {
         return Errno::EINVAL.code();
     }
     // SAFETY: the caller gives us a request, a stream and buffers that stay valid until the

@@ -5,18 +5,18 @@ use crate::engine;
 use blacklight_engine::Errno;
 use std::ffi::c_int;
 
-/// Writes the timer's due time where programs look for it.
+/// Writes the time at which the timer is due, `timeout` from now, where programs look for
+/// it. It is kept in milliseconds, as documented, beside the engine's nanoseconds: it can say
+/// what no clock will ever reach.
 ///
 /// # Safety
 ///
 /// `timer` is an initialised timer.
-pub(crate) unsafe fn mirror(timer: *mut uv_timer_t) {
+pub(crate) unsafe fn mirror(timer: *mut uv_timer_t, timeout: u64) {
     // SAFETY: the caller vouches for it.
     unsafe {
-        let due = engine::with_handle(timer.cast(), |engine, key| engine.timer_due(key));
-        if let Ok(due) = due {
-            (*timer).timeout = due;
-        }
+        let now = engine::with((*timer).handle.loop_, |engine| engine.now());
+        (*timer).timeout = now.saturating_add(timeout);
     }
 }
 
@@ -50,10 +50,10 @@ unsafe extern "C" fn uv_timer_start(
     unsafe {
         let started = engine::with_handle(timer.cast(), |engine, key| {
             engine.timer_start(key, timeout, repeat)?;
-            engine.timer_due(key)
+            Ok::<u64, Errno>(engine.now())
         });
         match started {
-            Ok(due) => (*timer).timeout = due,
+            Ok(now) => (*timer).timeout = now.saturating_add(timeout),
             Err(error) => return error.code(),
         }
         (*timer).timer_cb = cb;
@@ -79,7 +79,9 @@ unsafe extern "C" fn uv_timer_again(timer: *mut uv_timer_t) -> c_int {
             return Errno::EINVAL.code();
         }
         let again = engine::with_handle(timer.cast(), |engine, key| engine.timer_again(key));
-        mirror(timer);
+        if again.is_ok() && (*timer).repeat != 0 {
+            mirror(timer, (*timer).repeat);
+        }
         engine::code(again)
     }
 }
@@ -104,7 +106,8 @@ unsafe extern "C" fn uv_timer_get_repeat(timer: *const uv_timer_t) -> u64 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_timer_get_due_in(timer: *const uv_timer_t) -> u64 {
     // SAFETY: the caller gives us a timer.
-    let due_in =
-        unsafe { engine::with_handle(timer.cast(), |engine, key| engine.timer_due_in(key)) };
-    due_in.unwrap_or(0)
+    unsafe {
+        let now = engine::with((*timer).handle.loop_, |engine| engine.now());
+        (*timer).timeout.saturating_sub(now)
+    }
 }

@@ -78,6 +78,7 @@ impl Engine {
         }
         let fd = self.raw_fd(index).map_err(|_| Errno::EINVAL)?;
         socket::listen(fd, backlog)?;
+        self.keep_reserve();
         let stream = self.stream(index);
         let (handle, watcher) = (stream.handle, stream.watcher);
         self.io_want(watcher, POLLIN)?;
@@ -97,7 +98,6 @@ impl Engine {
             self.io_unwant(watcher, POLLIN);
             return (None, None);
         }
-        self.keep_reserve();
         let accepted = match socket::accept(fd) {
             Err(Errno::EMFILE | Errno::ENFILE) => self.turn_away(fd),
             accepted => accepted,

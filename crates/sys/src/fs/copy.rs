@@ -18,7 +18,7 @@ use std::ffi::CStr;
 const CHUNK: usize = 32 * 1024;
 
 /// Sends up to `len` bytes from `offset` of one file to the position of another, which moves.
-/// Less is no error: it is what one system call did, or all there was. `offset` follows what
+/// Less is no error: it is what the kernel did at once, or all there was. `offset` follows what
 /// was read.
 pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
     match copy_range(output, input, offset, len) {
@@ -58,9 +58,43 @@ fn copy_range(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Resu
     retry(|| check_bytes(unsafe { libc::copy_file_range(input, offset, output, null, len, 0) }))
 }
 
+/// Sends until `len` bytes are through or the input ends: unlike a file, a pipe or a socket
+/// takes only what it has room for, and is waited for. An error after the first byte shows in
+/// the count only.
 fn send_file(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
-    // SAFETY: the offset lives through the call, and any number is allowed as a descriptor.
-    retry(|| check_bytes(unsafe { libc::sendfile(output, input, offset, len) }))
+    let mut sent = 0;
+    while sent < len {
+        let result = retry(|| {
+            // SAFETY: the offset lives through the call, and any number is allowed as a
+            // descriptor.
+            check_bytes(unsafe { libc::sendfile(output, input, offset, len - sent) })
+        });
+        let waited = match result {
+            Ok(0) => break,
+            Ok(count) => {
+                sent += count;
+                Ok(())
+            }
+            Err(Errno::EAGAIN) => wait_for_room(output),
+            Err(error) => Err(error),
+        };
+        match waited {
+            Err(error) if sent == 0 => return Err(error),
+            Err(_) => break,
+            Ok(()) => {}
+        }
+    }
+    Ok(sent)
+}
+
+/// Waits until a non-blocking descriptor takes more.
+fn wait_for_room(fd: RawFd) -> Result<(), Errno> {
+    let mut wait = [pollfd {
+        fd,
+        events: POLLOUT as i16,
+        revents: 0,
+    }];
+    retry(|| poll(&mut wait, None, None)).map(drop)
 }
 
 /// Copies until `len` bytes are through or the input ends. An error after the first byte shows
@@ -126,12 +160,7 @@ fn write_all(fd: RawFd, buffer: &[u8]) -> (usize, Result<(), Errno>) {
         match retry(|| check_bytes(unsafe { libc::write(fd, start, len) })) {
             Ok(count) => written += count,
             Err(Errno::EAGAIN) => {
-                let mut wait = [pollfd {
-                    fd,
-                    events: POLLOUT as i16,
-                    revents: 0,
-                }];
-                if let Err(error) = retry(|| poll(&mut wait, None, None)) {
+                if let Err(error) = wait_for_room(fd) {
                     return (written, Err(error));
                 }
             }
