@@ -87,6 +87,29 @@ pub(crate) struct Options {
     names: Vec<String>,
 }
 
+/// Tests that ask for what a mechanism does not have. They are left out there, and named.
+const BEYOND_THE_MECHANISM: [(&str, &[Poller], &str); 2] = [
+    (
+        "embed",
+        &[Poller::Select, Poller::Poll],
+        "the mechanism has no descriptor that another loop could wait for",
+    ),
+    (
+        "watcher_cross_stop",
+        &[Poller::Select],
+        "its 2,500 sockets do not fit into an fd_set",
+    ),
+];
+
+/// Why a test cannot pass on a mechanism, if that is so.
+fn beyond(name: &str, poller: Option<Poller>) -> Option<&'static str> {
+    let poller = poller?;
+    let mut table = BEYOND_THE_MECHANISM.iter();
+    table
+        .find(|(test, pollers, _)| *test == name && pollers.contains(&poller))
+        .map(|(_, _, why)| *why)
+}
+
 /// One test and what became of it.
 struct Tested {
     name: String,
@@ -114,6 +137,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let expected = Expected::read(&workspace::root().join("xtask/conformance/expected.txt"))?;
     let all = list_tests(&runner, &original.library()?)?;
     let chosen = choose(&all, options, &expected)?;
+    let (beyond, chosen): (Vec<&str>, Vec<&str>) = chosen
+        .into_iter()
+        .partition(|name| beyond(name, options.poller).is_some());
+    for name in beyond {
+        let why = self::beyond(name, options.poller).unwrap_or_default();
+        println!("{name}: left out: {why}");
+    }
 
     let sandbox = Sandbox::open(&original)?;
     let library_dir = sandbox.adopt(&library, "under-test")?;

@@ -10,10 +10,13 @@ mod abi;
 mod bench;
 mod compile;
 mod conformance;
+mod dropin;
 mod library;
 mod original;
 mod sandbox;
+mod sanitize;
 mod selection;
+mod test;
 mod workspace;
 
 use anyhow::Result;
@@ -36,6 +39,12 @@ enum Chore {
     Abi(abi::Options),
     /// Run libuv's own benchmark programs with ours and the original turn about.
     Bench(bench::Options),
+    /// Compile and link a program with other libuvs, and run it on ours.
+    Dropin,
+    /// Run tests under the address and thread sanitizers.
+    Sanitize(sanitize::Options),
+    /// Run everything that must hold before a change is good.
+    Test(test::Options),
     /// The first process inside a sandbox; started by the other chores.
     #[command(hide = true)]
     SandboxInit {
@@ -57,6 +66,9 @@ fn main() -> ExitCode {
 fn dispatch(chore: Chore) -> Result<ExitCode> {
     match chore {
         Chore::Conformance(options) => conformance::run(&options),
+        Chore::Dropin => dropin::run(),
+        Chore::Sanitize(options) => sanitize::run(&options),
+        Chore::Test(options) => test::run(&options),
         Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),
         Chore::Bench(options) => bench::run(&options),
         Chore::SandboxInit { spec } => sandbox::init::run(&spec).map(|()| ExitCode::SUCCESS),

@@ -204,6 +204,7 @@ impl Loop {
             // No handle of this face submits work yet.
             Event::Work(..) => {}
             Event::Closed(token) => self.forget(token),
+            other => unreachable!("{other:?} is of a kind that this face does not make yet"),
         }
         let Some(begun) = observed else { return };
         let phase = Phase::of(&event);

@@ -48,9 +48,10 @@ impl Phase {
             Event::Timer(_) => Phase::Timers,
             Event::Idle(_) => Phase::Idle,
             Event::Prepare(_) => Phase::Prepare,
-            Event::Poll(..) | Event::Async(_) | Event::Work(..) => Phase::Poll,
             Event::Check(_) => Phase::Check,
             Event::Closed(_) => Phase::Closing,
+            // Whatever comes from the kernel or from another thread.
+            _ => Phase::Poll,
         }
     }
 }

@@ -1,13 +1,19 @@
 //! The loop itself: what it owns, and what one can ask of it between callbacks.
 
+use crate::fs_event::FsEvents;
 use crate::handle::Handles;
 use crate::io::Watchers;
 use crate::loop_watcher::PhaseList;
 use crate::metrics::{IdleTime, Metrics};
 use crate::poller::{Mechanism, Poller, Sim};
-use crate::slab::NIL;
+use crate::process::Processes;
+use crate::signal::Signals;
+use crate::slab::{NIL, Slab};
+use crate::spin::Spin;
 use crate::stream::Streams;
 use crate::timer_queue::{Entry, TimerQueue};
+use crate::tty::Terminal;
+use crate::udp::Udps;
 use crate::wakeup::Receiver;
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout};
@@ -55,6 +61,12 @@ pub struct Engine {
     pub(crate) closing_now: u32,
     pub(crate) watchers: Watchers,
     pub(crate) streams: Streams,
+    pub(crate) fs_events: FsEvents,
+    /// What terminal handles have beyond streams.
+    pub(crate) terminals: Slab<Terminal>,
+    pub(crate) udps: Udps,
+    pub(crate) signals: Signals,
+    pub(crate) processes: Processes,
     pub(crate) receiver: Receiver,
     pub(crate) poller: Poller,
     /// The cached time.
@@ -65,6 +77,8 @@ pub struct Engine {
     pub(crate) metrics: Metrics,
     /// Whether the last wait for events has slept.
     pub(crate) slept: bool,
+    /// Whether it pays to wait awake for completions.
+    pub(crate) spin: Spin,
     pub(crate) measures_idle_time: bool,
     pub(crate) idle_time: Arc<IdleTime>,
 }
@@ -86,6 +100,11 @@ impl Engine {
             closing_now: NIL,
             watchers: Watchers::new(),
             streams: Streams::new(),
+            terminals: Slab::new(),
+            fs_events: FsEvents::new(),
+            udps: Udps::new(),
+            signals: Signals::new(),
+            processes: Processes::new(),
             receiver,
             now_ns: poller.now_ns(),
             poller,
@@ -94,6 +113,7 @@ impl Engine {
             blocked_signals: None,
             metrics: Metrics::default(),
             slept: false,
+            spin: Spin::new(),
             measures_idle_time: false,
             idle_time: Arc::default(),
         })
@@ -204,10 +224,18 @@ impl Engine {
 
     /// Makes the loop usable in a child process after `fork`: nothing in the kernel is
     /// shared with the parent any more, and what was started stays started. Sends that the
-    /// parent's loop had not delivered yet are the parent's.
+    /// parent's loop had not delivered yet are the parent's, and so are its requests to the
+    /// thread pool.
     pub fn fork(&mut self) -> Result<(), Errno> {
+        let requests = self.receiver.requests;
         self.receiver.fork()?;
-        self.renew_poller()
+        self.active_requests -= requests - self.receiver.requests;
+        self.signals.fork();
+        // The poller is the loop's life; a file that cannot be watched any more is not.
+        let watched = self.fork_fs_events();
+        self.renew_poller()?;
+        self.disown_children();
+        watched
     }
 
     pub(crate) fn renew_poller(&mut self) -> Result<(), Errno> {

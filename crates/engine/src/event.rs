@@ -38,6 +38,24 @@ pub enum Event {
     Shutdown(Token, Result<(), Errno>),
     /// A server has a connection to be accepted, or could not get one.
     Connection(Token, Result<(), Errno>),
+    /// A datagram may have come: find room for it and call
+    /// [`udp_receive`](crate::Engine::udp_receive).
+    Receive(Token),
+    /// A datagram that was sent may have met with an error: find room for it and call
+    /// [`udp_receive_error`](crate::Engine::udp_receive_error).
+    ReceiveError(Token),
+    /// A UDP handle cannot receive any more, and has stopped.
+    ReceiveEnd(Token, Errno),
+    /// A datagram of this many bytes has been sent, or could not be.
+    Send(Token, Result<(), Errno>, usize),
+    /// A signal handle's signal, by its number, was caught.
+    Signal(Token, i32),
+    /// A child has ended: its status, and the signal that ended it or zero.
+    Exit(Token, i64, i32),
+    /// Something has happened to a watched file or directory, or to an entry of the latter:
+    /// [`fs_event_name`](crate::Engine::fs_event_name) says which, until the next event is
+    /// asked for. After an error the handle goes on watching what it can.
+    FsEvent(Token, Result<crate::fs_event::Change, Errno>),
     /// A handle has been closed; the engine has forgotten it.
     Closed(Token),
 }

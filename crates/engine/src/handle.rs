@@ -44,6 +44,16 @@ pub(crate) enum Kind {
     Poll(u32),
     /// A TCP, pipe or terminal handle, by its index in the table of streams.
     Stream(u32),
+    /// A UDP handle, by its index in the table of those.
+    Udp(u32),
+    /// A handle of the front end's own making, and what its closing has to wait for.
+    Custom(u32),
+    /// A signal handle, by its index in the table of signal watchers.
+    Signal(u32),
+    /// A process handle, by its index in the table of processes.
+    Process(u32),
+    /// A file system event handle, and its monitor while it is started.
+    FsEvent(u32),
     /// Not a handle but the anchor of a list.
     Sentinel(Link),
 }
@@ -61,6 +71,11 @@ pub enum HandleKind {
     Tcp,
     Pipe,
     Tty,
+    FsEvent,
+    Udp,
+    Custom,
+    Signal,
+    Process,
 }
 
 #[derive(Debug)]
@@ -301,13 +316,41 @@ impl Handles {
 
     /// Queues a stopped handle for the closing phase.
     pub(crate) fn begin_close(&mut self, index: u32) {
-        let first = self.closing;
+        self.mark_closing(index);
+        self.queue_close(index);
+    }
+
+    /// Lets nobody use a stopped handle any more.
+    pub(crate) fn mark_closing(&mut self, index: u32) {
         let handle = &mut self.slab[index];
         assert!(!handle.closing, "a handle is closed twice");
         debug_assert!(!handle.active, "a handle is closed while active");
         handle.closing = true;
-        handle.next_closing = first;
+    }
+
+    /// Queues a handle that is marked for the closing phase.
+    pub(crate) fn queue_close(&mut self, index: u32) {
+        self.slab[index].next_closing = self.closing;
         self.closing = index;
+    }
+
+    pub(crate) fn is_closing(&self, index: u32) -> bool {
+        self[index].closing
+    }
+
+    /// A new entry that no walk finds and that keeps nothing alive.
+    pub(crate) fn insert_hidden(&mut self, kind: Kind, token: Token) -> Result<Key, Errno> {
+        let entry = Handle {
+            referenced: false,
+            ..Self::entry(kind, token)
+        };
+        self.slab.insert(entry)
+    }
+
+    /// Forgets a hidden entry, at once and without a word.
+    pub(crate) fn remove_hidden(&mut self, index: u32) {
+        assert!(self[index].walk.next == NIL, "a visible handle is removed");
+        self.slab.remove(index);
     }
 
     /// Forgets the first handle of a closing chain. Returns its token and the rest.
@@ -377,6 +420,11 @@ impl Engine {
             Kind::Async(_) => HandleKind::Async,
             Kind::Poll(_) => HandleKind::Poll,
             Kind::Stream(stream) => self.stream_kind(stream),
+            Kind::Udp(_) => HandleKind::Udp,
+            Kind::Custom(_) => HandleKind::Custom,
+            Kind::Signal(_) => HandleKind::Signal,
+            Kind::Process(_) => HandleKind::Process,
+            Kind::FsEvent(_) => HandleKind::FsEvent,
             Kind::Sentinel(_) => return None,
         })
     }
@@ -393,6 +441,17 @@ impl Engine {
             Kind::Async(ticket) => self.retire_async(index, ticket),
             Kind::Poll(watcher) => self.release_poll(index, watcher),
             Kind::Stream(stream) => self.release_stream(index, stream),
+            Kind::Signal(watcher) => self.release_signal(index, watcher),
+            Kind::Process(process) => self.release_process(process),
+            Kind::Udp(udp) => self.release_udp(index, udp),
+            Kind::Custom(holds) => {
+                self.handles.set_active(index, false);
+                if holds > 0 {
+                    self.handles.mark_closing(index);
+                    return Ok(());
+                }
+            }
+            Kind::FsEvent(_) => self.stop_fs_event(index),
             Kind::Sentinel(_) => return Err(Errno::EINVAL),
         }
         self.handles.begin_close(index);

@@ -28,6 +28,12 @@ pub(crate) enum Owner {
     Poll(u32),
     /// A stream, by its index in the table of streams.
     Stream(u32),
+    /// The file system event handles' common instance.
+    Inotify,
+    /// A child process, by its index in the table of processes.
+    Process(u32),
+    /// A UDP handle, by its index in the table of those.
+    Udp(u32),
 }
 
 /// Why a watcher's owner is to be called outside of the poll phase.
@@ -46,8 +52,8 @@ pub(crate) struct Watcher {
     wanted: u32,
     current: u32,
     epoch: u32,
-    /// In the queue of changes.
-    queued: bool,
+    /// Its place in the queue of changes, or `NIL`.
+    queued: u32,
     /// In the queue of pending callbacks, unless it has been taken back.
     pending: Option<Pending>,
 }
@@ -103,7 +109,7 @@ impl Watchers {
             wanted: 0,
             current: 0,
             epoch: 0,
-            queued: false,
+            queued: NIL,
             pending: None,
         };
         Ok(self.slab.insert(watcher)?.index)
@@ -179,8 +185,8 @@ impl Engine {
         self.io_take(index)?;
         let watcher = &mut self.watchers.slab[index];
         watcher.wanted = mask;
-        if mask & !watcher.current != 0 && !watcher.queued {
-            watcher.queued = true;
+        if mask & !watcher.current != 0 && watcher.queued == NIL {
+            watcher.queued = self.watchers.changes.len() as u32;
             self.watchers.changes.push(index);
         }
         Ok(())
@@ -231,9 +237,13 @@ impl Engine {
     /// Forgets a watcher.
     pub(crate) fn io_close(&mut self, index: u32) {
         self.io_stop(index);
-        if self.watchers.slab[index].queued {
+        let place = self.watchers.slab[index].queued;
+        if place != NIL {
             // Its place in the queue would outlive it.
-            self.io_flush();
+            self.watchers.changes.swap_remove(place as usize);
+            if let Some(&moved) = self.watchers.changes.get(place as usize) {
+                self.watchers.slab[moved].queued = place;
+            }
         }
         self.watchers.slab.remove(index);
     }
@@ -245,7 +255,7 @@ impl Engine {
             let index = self.watchers.changes[at];
             let epoch = self.watchers.epochs.wrapping_add(1);
             let watcher = &mut self.watchers.slab[index];
-            watcher.queued = false;
+            watcher.queued = NIL;
             if watcher.wanted & !watcher.current == 0 {
                 continue;
             }
@@ -310,8 +320,9 @@ impl Engine {
         for index in 0..watchers.slab.capacity() as u32 {
             let watcher = &mut watchers.slab[index];
             watcher.current = 0;
-            watcher.queued = watcher.wanted != 0;
-            if watcher.queued {
+            watcher.queued = NIL;
+            if watcher.wanted != 0 {
+                watcher.queued = watchers.changes.len() as u32;
                 watchers.changes.push(index);
             }
         }

@@ -10,20 +10,26 @@
 //! | --- | --- |
 //! | the phases of a turn | `run.rs` |
 //! | what all handles have in common; close, ref, walk | `handle.rs` |
+//! | handles of a front end's own making | `custom.rs` |
 //! | timers | `timer.rs`, `timer_queue.rs` |
 //! | idle, prepare, check | `loop_watcher.rs` |
 //! | async handles, wake-ups from other threads | `wakeup.rs` |
 //! | requests of the thread pool | `work.rs`; the pool itself: `pool.rs` |
 //! | poll handles | `poll.rs` |
 //! | streams: read, write, connect, listen | `stream/` |
-//! | TCP, pipes | `tcp.rs`, `pipe.rs` |
+//! | TCP, pipes, terminals | `tcp.rs`, `pipe.rs`, `tty.rs` |
+//! | UDP | `udp/` |
+//! | signals, child processes | `signal.rs`, `process.rs` |
+//! | file system event handles | `fs_event/` |
 //! | watching descriptors | `io.rs` |
 //! | select, poll, epoll and the simulated kernel | `poller/` |
 
 #![forbid(unsafe_code)]
 
+mod custom;
 mod engine;
 mod event;
+mod fs_event;
 mod handle;
 mod io;
 mod loop_watcher;
@@ -31,7 +37,9 @@ mod metrics;
 mod poll;
 mod poller;
 mod pool;
+mod process;
 mod run;
+mod signal;
 mod pipe;
 mod slab;
 mod stream;
@@ -39,22 +47,30 @@ mod tcp;
 mod spin;
 mod timer;
 mod timer_queue;
+mod tty;
+mod udp;
 mod wakeup;
 mod work;
 
 pub use blacklight_sys::job::Job;
 pub use blacklight_sys::buffer::{Buffers, Room};
+pub use blacklight_sys::datagram::{AddressRef, BATCH, Datagram, Inbox, Outbox, Report, SenderRoom};
 pub use blacklight_sys::fd::Descriptor;
+pub use blacklight_sys::multicast::{Group, Interface};
+pub use blacklight_sys::process::{Command, SpawnError, Stdio, Strings};
 pub use blacklight_sys::socket::Address;
 pub use blacklight_sys::{Errno, RawFd, Timeout};
 pub use engine::Engine;
 pub use event::{Event, Readiness, Token};
+pub use fs_event::Change;
 pub use handle::{HandleKind, Walk};
 pub use metrics::{IdleTime, Metrics};
 pub use poller::{Action, Faults, Mechanism, Sim};
 pub use pool::{PoolMetrics, WorkKind, pool_metrics, shut_down_pool};
 pub use run::{Mode, Run};
 pub use slab::Key;
+pub use tty::{TtyMode, reset_terminal};
 pub use tcp::{BindOptions, KeepAlive};
+pub use udp::{UdpBind, UdpReuse};
 pub use wakeup::{Mailbox, Sender, Ticket};
 pub use work::RequestKey;

@@ -212,6 +212,16 @@ impl State {
         task
     }
 
+    /// Takes a request out of its queue if it is there and the given loop's.
+    fn take_back(&mut self, index: u32, mailbox: &Arc<Mailbox>) -> Option<Task> {
+        let task = self.nodes[index].task.as_ref()?;
+        if !Arc::ptr_eq(&task.mailbox, mailbox) {
+            return None;
+        }
+        self.metrics.cancelled += 1;
+        Some(self.unqueue(index))
+    }
+
     fn finish(&mut self, slow: bool, waited_ns: u64, ran_ns: u64) {
         self.slow_running -= u32::from(slow);
         self.metrics.running -= 1;
@@ -340,28 +350,7 @@ impl Pool {
     pub(crate) fn cancel(&self, key: Key, mailbox: &Arc<Mailbox>) -> Option<Task> {
         let mut state = self.lock();
         let index = state.nodes.resolve(key)?;
-        let task = state.nodes[index].task.as_ref()?;
-        if !Arc::ptr_eq(&task.mailbox, mailbox) {
-            return None;
-        }
-        state.metrics.cancelled += 1;
-        Some(state.unqueue(index))
-    }
-
-    /// Takes all requests of a loop out of the queues. Their completions are of no interest
-    /// any more, and neither are those of the requests that run.
-    pub(crate) fn forget(&self, mailbox: &Arc<Mailbox>) {
-        let mut forgotten = Vec::new();
-        let mut state = self.lock();
-        for index in 0..state.nodes.capacity() as u32 {
-            let task = state.nodes[index].task.as_ref();
-            if task.is_some_and(|task| Arc::ptr_eq(&task.mailbox, mailbox)) {
-                state.metrics.cancelled += 1;
-                forgotten.push(state.unqueue(index));
-            }
-        }
-        // What closures own is dropped without the lock: it may do anything.
-        drop(state);
+        state.take_back(index, mailbox)
     }
 
     /// The life of a worker.
@@ -442,6 +431,18 @@ impl Pool {
         let mut state = self.lock();
         state.stopping = false;
         state.metrics.threads = 0;
+    }
+}
+
+/// Takes all requests of a loop out of the queues: nobody is interested in them any more.
+#[cold]
+pub(crate) fn forget(mailbox: &Arc<Mailbox>) {
+    let Some(pool) = POOL.get() else { return };
+    let places = pool.lock().nodes.capacity() as u32;
+    for index in 0..places {
+        let task = pool.lock().take_back(index, mailbox);
+        // What a closure owns is dropped without the lock: it may do anything.
+        drop(task);
     }
 }
 

@@ -28,6 +28,7 @@ use crate::handle::Kind;
 use crate::io::{Owner, Pending};
 use crate::slab::NIL;
 use crate::stream::Cursor;
+use crate::udp::Cursor as UdpCursor;
 use blacklight_sys::{Errno, Timeout, clock};
 
 /// How long to run.
@@ -54,6 +55,8 @@ enum Phase {
     Io,
     Work,
     Asyncs,
+    Signals,
+    Exits,
     PendingAgain,
     Check,
     Closing,
@@ -87,8 +90,12 @@ pub struct Run {
     polls: u32,
     /// The next event of the batch.
     cursor: usize,
+    /// What was read of the file system is being handed out.
+    inotify: bool,
     /// The stream that is being dealt with.
     pub(crate) stream: Option<Cursor>,
+    /// The UDP handle that is being dealt with.
+    pub(crate) udp: Option<UdpCursor>,
 }
 
 impl Run {
@@ -103,7 +110,9 @@ impl Run {
             rounds: 0,
             polls: 0,
             cursor: 0,
+            inotify: false,
             stream: None,
+            udp: None,
         }
     }
 
@@ -127,6 +136,8 @@ impl Engine {
                 Phase::Io => self.next_io(run),
                 Phase::Work => (self.next_work()).map(|(token, result)| Event::Work(token, result)),
                 Phase::Asyncs => self.receiver.next().map(Event::Async),
+                Phase::Signals => self.next_signal(),
+                Phase::Exits => self.next_exit(),
                 Phase::Check => self.check.next(&mut self.handles).map(Event::Check),
                 Phase::Closing => self.finish_next_close(),
                 Phase::Enter | Phase::Turn | Phase::Done => None,
@@ -166,6 +177,14 @@ impl Engine {
                 Phase::Asyncs
             }
             Phase::Asyncs => {
+                self.collect_signals();
+                Phase::Signals
+            }
+            Phase::Signals => {
+                self.begin_exits();
+                Phase::Exits
+            }
+            Phase::Exits => {
                 run.rounds = 0;
                 Phase::PendingAgain
             }
@@ -198,7 +217,8 @@ impl Engine {
     }
 
     fn enter(&mut self, run: &mut Run) -> Phase {
-        self.receiver.mailbox.awake();
+        self.receiver.awake();
+        self.resume_fs_events();
         run.alive = self.is_alive();
         if !run.alive {
             self.update_time();
@@ -215,6 +235,7 @@ impl Engine {
     fn finish(&mut self) -> Phase {
         self.stop_requested = false;
         self.receiver.mailbox.rest();
+        self.signals.rest();
         Phase::Done
     }
 
@@ -238,6 +259,12 @@ impl Engine {
         if let Some(event) = self.next_of_stream(run) {
             return Some(event);
         }
+        if let Some(event) = self.next_of_udp(run) {
+            return Some(event);
+        }
+        if let Some(event) = self.next_of_inotify(run) {
+            return Some(event);
+        }
         while run.round > 0 {
             run.round -= 1;
             let Some((watcher, why)) = self.io_next_pending() else {
@@ -249,9 +276,29 @@ impl Engine {
                         return Some(self.poll_event(watcher, index, Err(error)));
                     }
                 }
+                Owner::Process(process) => {
+                    if let Pending::Refused(error) = why {
+                        self.process_ready(process, Err(error));
+                    }
+                }
+                Owner::Inotify => {
+                    if let Pending::Refused(error) = why {
+                        self.inotify_refused(error);
+                    }
+                    run.inotify = true;
+                    if let Some(event) = self.next_of_inotify(run) {
+                        return Some(event);
+                    }
+                }
                 Owner::Stream(stream) => {
                     run.stream = Some(self.stream_pending(stream, why));
                     if let Some(event) = self.next_of_stream(run) {
+                        return Some(event);
+                    }
+                }
+                Owner::Udp(udp) => {
+                    run.udp = Some(self.udp_pending(udp, why));
+                    if let Some(event) = self.next_of_udp(run) {
                         return Some(event);
                     }
                 }
@@ -292,22 +339,38 @@ impl Engine {
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
         loop {
             self.io_flush();
-            if self.watchers.has_pending() {
+            if self.watchers.has_pending() || self.signals.has_pending() || self.processes.has_ended()
+            {
                 timeout = Some(0);
             }
-            if timeout == Some(0) && self.poller.is_idle() {
-                // Nobody is watched: there is nothing to learn from the kernel.
+            let nothing_to_learn = self.poller.is_idle() && !self.receiver.signalled;
+            if timeout == Some(0) && nothing_to_learn {
+                // Nobody is watched: there is no reason to ask the kernel.
                 self.poller.clear();
                 self.slept = false;
                 return;
             }
-            if timeout != Some(0) && !self.receiver.mailbox.fall_asleep() {
+            let spun = timeout != Some(0) && self.spin_for_work();
+            if timeout != Some(0) && !self.receiver.fall_asleep() {
                 timeout = Some(0);
             }
-            self.slept = self.wait(timeout);
-            self.receiver.mailbox.awake();
+            if timeout == Some(0) && nothing_to_learn && !self.receiver.signalled {
+                // There is mail, and the kernel knows nothing more.
+                self.poller.clear();
+                self.slept = spun;
+                self.update_time();
+            } else {
+                self.slept = self.wait(timeout) || spun;
+                self.receiver.signalled = false;
+                if timeout != Some(0) {
+                    self.receiver.awake();
+                }
+            }
             // Completed requests are counted one by one when they are collected.
-            let events = self.poller.len() + usize::from(self.receiver.mailbox.has_sends());
+            let signalled = self.signals.has_pending();
+            let events = self.poller.len()
+                + usize::from(self.receiver.mailbox.has_sends())
+                + usize::from(signalled);
             self.count_events(events as u64);
             if events > 0 || timeout == Some(0) || !self.receiver.mailbox.is_empty() {
                 return;
@@ -364,6 +427,12 @@ impl Engine {
         if let Some(event) = self.next_of_stream(run) {
             return Some(event);
         }
+        if let Some(event) = self.next_of_udp(run) {
+            return Some(event);
+        }
+        if let Some(event) = self.next_of_inotify(run) {
+            return Some(event);
+        }
         loop {
             while let Some((mask, data)) = self.poller.event(run.cursor) {
                 run.cursor += 1;
@@ -372,9 +441,23 @@ impl Engine {
                 };
                 match self.watchers.get(watcher).owner {
                     Owner::Poll(index) => return Some(self.poll_event(watcher, index, Ok(mask))),
+                    Owner::Process(process) => self.process_ready(process, Ok(mask)),
+                    Owner::Inotify => {
+                        self.inotify_ready();
+                        run.inotify = true;
+                        if let Some(event) = self.next_of_inotify(run) {
+                            return Some(event);
+                        }
+                    }
                     Owner::Stream(stream) => {
                         run.stream = Some(self.stream_ready(stream, mask));
                         if let Some(event) = self.next_of_stream(run) {
+                            return Some(event);
+                        }
+                    }
+                    Owner::Udp(udp) => {
+                        run.udp = Some(self.udp_ready(udp, mask));
+                        if let Some(event) = self.next_of_udp(run) {
                             return Some(event);
                         }
                     }
@@ -387,6 +470,17 @@ impl Engine {
             run.cursor = 0;
             self.poll_io(Some(0));
         }
+    }
+
+    /// Goes on with what was read of the file system.
+    #[inline]
+    fn next_of_inotify(&mut self, run: &mut Run) -> Option<Event> {
+        if !run.inotify {
+            return None;
+        }
+        let event = self.next_fs_event();
+        run.inotify = event.is_some();
+        event
     }
 
     fn begin_closing(&mut self) {
@@ -404,6 +498,12 @@ impl Engine {
         if let Kind::Stream(stream) = self.handles[self.closing_now].kind {
             // Requests hear of their end first.
             let request = self.cancel_next_request(stream);
+            if request.is_some() {
+                return request;
+            }
+        }
+        if let Kind::Udp(udp) = self.handles[self.closing_now].kind {
+            let request = self.cancel_next_send(udp);
             if request.is_some() {
                 return request;
             }

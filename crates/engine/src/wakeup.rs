@@ -30,6 +30,7 @@ use crate::handle::Kind;
 use crate::slab::{Key, NIL};
 use blacklight_sys::Errno;
 use blacklight_sys::eventfd::EventFd;
+use blacklight_sys::per_process;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -90,7 +91,8 @@ pub struct Mailbox {
     /// The stack of completed requests.
     completed: AtomicU32,
     asleep: AtomicBool,
-    pub(crate) eventfd: EventFd,
+    /// Shared with the process's signal handler.
+    pub(crate) eventfd: Arc<EventFd>,
     segments: [OnceLock<Box<[Cell]>>; SEGMENTS],
 }
 
@@ -100,7 +102,7 @@ impl Mailbox {
             top: AtomicU32::new(NIL),
             completed: AtomicU32::new(NIL),
             asleep: AtomicBool::new(true),
-            eventfd: EventFd::new()?,
+            eventfd: Arc::new(EventFd::new()?),
             segments: [const { OnceLock::new() }; SEGMENTS],
         })
     }
@@ -118,10 +120,12 @@ impl Mailbox {
         let Some(cell) = self.cell(ticket.cell) else {
             return;
         };
-        if cell.state.load(Relaxed) & !MARKED != ticket.generation {
-            return;
-        }
-        if cell.state.fetch_or(MARKED, SeqCst) & MARKED != 0 {
+        // The ticket is checked and the cell marked in one step: the handle may be closed at
+        // this very moment, and the cell be given to another.
+        let marked = cell.state.fetch_update(SeqCst, Relaxed, |state| {
+            (state & !MARKED == ticket.generation).then_some(state | MARKED)
+        });
+        if marked.is_err() || marked.is_ok_and(|before| before & MARKED != 0) {
             return;
         }
         Self::push(&self.top, ticket.cell, cell);
@@ -165,28 +169,11 @@ impl Mailbox {
         self.top.load(SeqCst) != NIL
     }
 
-    /// Says that the loop is about to sleep. If it must not, since something has been sent
-    /// meanwhile, the answer is false and the loop is awake.
-    pub(crate) fn fall_asleep(&self) -> bool {
-        self.asleep.store(true, SeqCst);
-        if self.is_empty() {
-            return true;
-        }
-        self.asleep.store(false, SeqCst);
-        false
-    }
-
-    /// Says that the loop is running: senders need not wake it.
-    #[inline]
-    pub(crate) fn awake(&self) {
-        self.asleep.store(false, Relaxed);
-    }
-
     /// Says that the loop no longer runs. Whoever waits for our descriptor instead must
     /// hear of what has been sent already.
     pub(crate) fn rest(&self) {
-        if !self.fall_asleep() {
-            self.asleep.store(true, SeqCst);
+        self.asleep.store(true, SeqCst);
+        if !self.is_empty() {
             self.wake();
         }
     }
@@ -200,6 +187,13 @@ pub(crate) struct Receiver {
     chain: u32,
     /// Cells of completed requests that have not been handed out yet, first completed first.
     completed: u32,
+    /// Whether the eventfd may have been written to since the poller last looked at it. Until
+    /// the poller has looked again, our descriptor may stay readable to others.
+    pub(crate) signalled: bool,
+    /// Requests in progress: submitted, and not handed out yet.
+    pub(crate) requests: u32,
+    /// The process that they were submitted by.
+    process: u64,
     /// Free cells, chained through `below`.
     free: u32,
     cells: u32,
@@ -211,6 +205,9 @@ impl Receiver {
             mailbox: Arc::new(Mailbox::new()?),
             chain: NIL,
             completed: NIL,
+            signalled: false,
+            requests: 0,
+            process: per_process::generation(),
             free: NIL,
             cells: 0,
         })
@@ -272,6 +269,25 @@ impl Receiver {
         }
     }
 
+    /// Says that the loop is about to sleep. If it must not, since something has been sent
+    /// meanwhile, the answer is false and the loop is awake.
+    pub(crate) fn fall_asleep(&mut self) -> bool {
+        self.mailbox.asleep.store(true, SeqCst);
+        if self.mailbox.is_empty() {
+            return true;
+        }
+        self.awake();
+        false
+    }
+
+    /// Says that the loop, which may have been asleep, is running: senders need not wake it.
+    #[inline]
+    pub(crate) fn awake(&mut self) {
+        if !self.mailbox.asleep.swap(false, SeqCst) {
+            self.signalled = true;
+        }
+    }
+
     /// Takes what has been sent so far, to be delivered in the order of sending.
     pub(crate) fn collect(&mut self) {
         if self.chain == NIL && self.mailbox.has_sends() {
@@ -317,11 +333,14 @@ impl Receiver {
         if token.0 == RETIRED {
             return Err(Errno::EINVAL);
         }
-        Ok(self.allocate(token)?.cell)
+        let cell = self.allocate(token)?.cell;
+        self.requests += 1;
+        Ok(cell)
     }
 
     /// Takes back the cell of a request that is over.
     pub(crate) fn free_request(&mut self, at: u32) {
+        self.requests -= 1;
         // The next owner has a generation of its own, and a clean mark.
         let state = &self.cell(at).state;
         state.store((state.load(Relaxed) & !MARKED).wrapping_add(GENERATION), Relaxed);
@@ -361,12 +380,22 @@ impl Receiver {
         Some((Token(token), cancelled))
     }
 
-    /// Gives a child process an eventfd of its own and forgets what was sent before.
+    /// Gives a child process an eventfd of its own and forgets what was sent before, and
+    /// the requests in progress: the threads that have them are not in this process.
     pub(crate) fn fork(&mut self) -> Result<(), Errno> {
         self.mailbox.eventfd.renew()?;
+        // The parent's wake-up may have been on its way; the next send has to be ours.
+        self.mailbox.asleep.store(true, SeqCst);
         while self.next().is_some() {}
         self.collect();
         while self.next().is_some() {}
+        let process = per_process::generation();
+        if self.process != process {
+            self.process = process;
+            self.collect_requests();
+            while self.next_request().is_some() {}
+            self.requests = 0;
+        }
         Ok(())
     }
 }
@@ -478,6 +507,39 @@ mod tests {
         assert_eq!(reused.cell, old.cell);
         receiver.mailbox.send(old);
         assert!(receiver.mailbox.is_empty(), "a stale ticket sends nothing");
+    }
+
+    #[test]
+    fn requests_come_back_in_order_with_one_wake_up() {
+        let mut receiver = Receiver::new().unwrap();
+        let request = |receiver: &mut Receiver, at| receiver.allocate_request(Token(at)).unwrap();
+        let cells: Vec<_> = (0..500).map(|at| request(&mut receiver, at)).collect();
+        assert!(receiver.fall_asleep());
+        std::thread::scope(|scope| {
+            for part in cells.chunks(125) {
+                let mailbox = receiver.mailbox.clone();
+                scope.spawn(move || part.iter().for_each(|&cell| mailbox.complete(cell)));
+            }
+        });
+        assert!(!receiver.fall_asleep(), "there is something to do");
+        assert_eq!(receiver.mailbox.eventfd.count(), 1, "the loop was woken once");
+        assert_eq!(receiver.collect_requests(), 500);
+        let told: Vec<_> = std::iter::from_fn(|| receiver.next_request()).collect();
+        for thread in 0..4 {
+            let of_thread = told.iter().map(|(token, _)| token.0).filter(|at| at / 125 == thread);
+            assert!(of_thread.eq(thread * 125..(thread + 1) * 125), "in order");
+        }
+        assert_eq!(receiver.requests, 0);
+        // The cells are used again, and a note of cancellation is not inherited.
+        let first = request(&mut receiver, 1);
+        receiver.cancel_request(first);
+        receiver.collect_requests();
+        assert_eq!(receiver.next_request(), Some((Token(1), true)));
+        let second = request(&mut receiver, 2);
+        assert_eq!(first, second);
+        receiver.mailbox.complete(second);
+        receiver.collect_requests();
+        assert_eq!(receiver.next_request(), Some((Token(2), false)));
     }
 
     #[test]

@@ -10,8 +10,9 @@
 
 use crate::engine::Engine;
 use crate::event::Token;
-use crate::pool::{Pool, WorkKind};
+use crate::pool::{self, Pool, WorkKind};
 use crate::slab::Key;
+use crate::wakeup::Receiver;
 use blacklight_sys::Errno;
 use blacklight_sys::job::Job;
 
@@ -67,6 +68,22 @@ impl Engine {
         Ok(())
     }
 
+    /// Waits awake for a moment if there are requests in progress and that has paid lately.
+    /// Returns whether something has come meanwhile.
+    #[inline]
+    pub(crate) fn spin_for_work(&mut self) -> bool {
+        let mailbox = &self.receiver.mailbox;
+        if self.receiver.requests == 0 || self.poller.is_simulated() || !mailbox.is_empty() {
+            return false;
+        }
+        let Some(spin) = self.spin.begin() else {
+            return false;
+        };
+        let found = spin.until(|| !mailbox.is_empty());
+        self.spin.end(found);
+        found
+    }
+
     /// Takes the completions that are there. Each counts as an event, however few wake-ups
     /// they took.
     pub(crate) fn collect_work(&mut self) {
@@ -82,6 +99,16 @@ impl Engine {
         match cancelled {
             true => Some((token, Err(Errno::ECANCELED))),
             false => Some((token, Ok(()))),
+        }
+    }
+}
+
+/// A loop that goes away with requests in progress takes back what has not begun. Nobody
+/// hears of the rest.
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if self.requests > 0 {
+            pool::forget(&self.mailbox);
         }
     }
 }

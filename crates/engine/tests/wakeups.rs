@@ -4,12 +4,15 @@ mod each_mechanism;
 
 use blacklight_engine::{Engine, Errno, Event, Mechanism, Mode, Run, Sender, Token};
 use each_mechanism::{alone, engine_on, events, on_each_mechanism, run, told};
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 on_each_mechanism!(
     a_sleeping_loop_wakes_up_for_each_send,
     the_last_send_of_each_thread_arrives,
+    a_loop_that_was_woken_goes_back_to_sleep,
     a_callback_sees_what_was_done_before_the_send,
     senders_may_outlive_their_handle,
     sends_before_a_fork_stay_with_the_parent,
@@ -78,6 +81,28 @@ fn the_last_send_of_each_thread_arrives(mechanism: Mechanism) {
         });
     });
     assert_eq!(seen, [SENDS; THREADS]);
+}
+
+/// The time for which this thread has kept a processor busy.
+fn busy() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn a_loop_that_was_woken_goes_back_to_sleep(mechanism: Mechanism) {
+    const TIMEOUT_MS: u64 = 40;
+    let mut engine = engine_on(mechanism);
+    let sender = async_handle(&mut engine, 1);
+    sender.send();
+    assert_eq!(events(&mut engine, Mode::Once), [Event::Async(Token(1))]);
+    let timer = engine.timer_init(Token(2)).unwrap();
+    engine.update_time();
+    engine.timer_start(timer, TIMEOUT_MS, 0).unwrap();
+    let before = busy();
+    assert_eq!(events(&mut engine, Mode::Once), [Event::Timer(Token(2))]);
+    // A wake-up that is noticed over and over would keep it busy all the time.
+    let busy = busy() - before;
+    assert!(busy < Duration::from_millis(TIMEOUT_MS / 8), "{busy:?}");
 }
 
 fn a_callback_sees_what_was_done_before_the_send(mechanism: Mechanism) {

@@ -8,6 +8,10 @@
 use std::fmt;
 use std::mem::MaybeUninit;
 
+/// As many bytes as Linux moves in one call. libuv refuses what is more than that, since it
+/// could not be written in one piece.
+pub const MAX_BYTES: usize = 0x7fff_f000;
+
 /// Room to read into, of which nothing is known yet.
 pub type Room<'a> = &'a mut [MaybeUninit<u8>];
 
@@ -33,7 +37,8 @@ impl Buffers {
             left: count,
             bytes: 0,
         };
-        buffers.bytes = buffers.iovecs().iter().map(|iovec| iovec.iov_len).sum();
+        let lengths = buffers.iovecs().iter().map(|iovec| iovec.iov_len);
+        buffers.bytes = lengths.fold(0, usize::saturating_add);
         buffers
     }
 

@@ -49,10 +49,16 @@ impl EventFd {
 
     /// Sets the counter back to zero.
     pub fn drain(&self) {
+        self.count();
+    }
+
+    /// Sets the counter back to zero and says where it stood.
+    pub fn count(&self) -> u64 {
         let mut count = [0u8; 8];
         // SAFETY: `count` is 8 writable bytes; the descriptor is ours. An error means
         // that the counter stood at zero already.
         unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
+        u64::from_ne_bytes(count)
     }
 
     /// Puts a fresh counter behind the same descriptor number, so that a child process

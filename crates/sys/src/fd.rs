@@ -43,6 +43,12 @@ pub fn status_flags(fd: RawFd) -> Result<libc::c_int, Errno> {
     check(unsafe { libc::fcntl(fd, libc::F_GETFL) })
 }
 
+/// Whether a descriptor can be read from and written to, as it was opened.
+pub fn directions(fd: RawFd) -> Result<(bool, bool), Errno> {
+    let mode = status_flags(fd)? & libc::O_ACCMODE;
+    Ok((mode != libc::O_WRONLY, mode != libc::O_RDONLY))
+}
+
 /// A descriptor that is ours to close.
 ///
 /// Standard input, output and error are never closed, whoever owns them: the next file

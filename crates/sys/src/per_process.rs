@@ -21,6 +21,12 @@ extern "C" fn in_child() {
     GENERATION.fetch_add(1, Relaxed);
 }
 
+/// A number that is another in a child made by `fork` than in its parent, provided that the
+/// parent has made some [`PerProcess`] value before.
+pub fn generation() -> u64 {
+    GENERATION.load(Relaxed)
+}
+
 fn watch_forks() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
@@ -53,7 +59,7 @@ impl<T: Send + Sync> PerProcess<T> {
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: the pointer is null or came from `Box::into_raw` and is never freed.
         let made: Option<&'static Made<T>> = unsafe { self.made.load(Acquire).as_ref() };
-        made.filter(|made| made.generation == GENERATION.load(Relaxed))
+        made.filter(|made| made.generation == generation())
             .map(|made| &made.value)
     }
 
@@ -70,7 +76,7 @@ impl<T: Send + Sync> PerProcess<T> {
     #[cold]
     fn make(&self, value: T) -> &'static T {
         watch_forks();
-        let generation = GENERATION.load(Relaxed);
+        let generation = generation();
         let fresh = Box::into_raw(Box::new(Made { generation, value }));
         let mut before = self.made.load(Acquire);
         loop {

@@ -2,6 +2,7 @@
 
 use crate::buffer::{Buffers, Room};
 use crate::fd::Descriptor;
+use crate::interfaces::SocketAddress;
 use crate::stream::IOV_MAX;
 use crate::{Errno, RawFd, check};
 use std::mem::MaybeUninit;
@@ -15,8 +16,8 @@ pub const EINPROGRESS: Errno = Errno::from_code(-libc::EINPROGRESS);
 /// A socket address of any family.
 #[derive(Clone, Copy)]
 pub struct Address {
-    storage: libc::sockaddr_storage,
-    len: libc::socklen_t,
+    pub(crate) storage: libc::sockaddr_storage,
+    pub(crate) len: libc::socklen_t,
 }
 
 impl Address {
@@ -28,12 +29,7 @@ impl Address {
     pub unsafe fn from_ptr(address: *const libc::sockaddr) -> Result<Address, Errno> {
         // SAFETY: every address begins with its family.
         let family = unsafe { (*address).sa_family };
-        let len = match family as libc::c_int {
-            libc::AF_INET => size_of::<libc::sockaddr_in>(),
-            libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
-            libc::AF_UNIX => size_of::<libc::sockaddr_un>(),
-            _ => return Err(Errno::EINVAL),
-        };
+        let len = Address::len_of(family as libc::c_int)?;
         let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
         // SAFETY: the caller vouches for `len` bytes, and the storage is large enough for
         // every family. All bit patterns are valid for it.
@@ -44,6 +40,16 @@ impl Address {
         Ok(Address {
             storage,
             len: len as libc::socklen_t,
+        })
+    }
+
+    /// How long a family's addresses are; `EINVAL` for families that have no handles.
+    pub(crate) fn len_of(family: libc::c_int) -> Result<usize, Errno> {
+        Ok(match family {
+            libc::AF_INET => size_of::<libc::sockaddr_in>(),
+            libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+            libc::AF_UNIX => size_of::<libc::sockaddr_un>(),
+            _ => return Err(Errno::EINVAL),
         })
     }
 
@@ -77,13 +83,35 @@ impl Address {
     }
 
     /// An empty address, for the kernel to fill in.
-    fn room() -> Address {
+    pub(crate) fn room() -> Address {
         // SAFETY: all zeros are a valid, unspecified address.
         let storage = unsafe { MaybeUninit::zeroed().assume_init() };
         Address {
             storage,
             len: size_of::<libc::sockaddr_storage>() as libc::socklen_t,
         }
+    }
+
+    /// The address with a scope, if it is a link-local one that needs one and has none: that of
+    /// the first interface with an address of the sort.
+    pub fn with_scope(mut self) -> Address {
+        let link_local = |address: &libc::sockaddr_in6| {
+            address.sin6_addr.s6_addr[0] == 0xfe && address.sin6_addr.s6_addr[1] & 0xc0 == 0x80
+        };
+        if self.family() != libc::AF_INET6 {
+            return self;
+        }
+        // SAFETY: the family says that the storage holds an address of this type.
+        let own = unsafe { &mut *(&raw mut self.storage).cast::<libc::sockaddr_in6>() };
+        if own.sin6_scope_id == 0 && link_local(own) {
+            let interfaces = crate::interfaces::all().unwrap_or_default();
+            let scope = interfaces.iter().find_map(|interface| match &interface.address {
+                SocketAddress::V6(address) if link_local(address) => Some(address.sin6_scope_id),
+                _ => None,
+            });
+            own.sin6_scope_id = scope.unwrap_or(0);
+        }
+        self
     }
 
     /// The address family.
@@ -109,7 +137,7 @@ impl Address {
         }
     }
 
-    fn as_ptr(&self) -> *const libc::sockaddr {
+    pub(crate) fn as_ptr(&self) -> *const libc::sockaddr {
         (&raw const self.storage).cast()
     }
 }

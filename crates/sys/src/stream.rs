@@ -31,7 +31,7 @@ impl Transport {
 }
 
 /// Repeats a call while signals interrupt it.
-fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
+pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
     loop {
         match call() {
             -1 if Errno::last() == Errno::EINTR => {}

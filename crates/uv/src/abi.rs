@@ -17,11 +17,18 @@
 //! | `uv_stream_t.flags`, bit 0x4000 (readable) | shared: a program may set it | taken over before reading starts, written when the stream opens |
 //! | `uv_stream_t.flags`, bit 0x8000 (writable) | us | likewise |
 //! | `uv_stream_t.write_queue_size` | shared: programs may add to it | changed by as much as our own count has changed |
+//! | `uv_tty_t.mode`, `.flags` bit 0x100000 (writes block) | us | written at init and when the mode is set |
+//! | `uv_fs_event_t.path` | us | a copy while the handle is started, null otherwise |
 //! | `uv_pipe_t.ipc`, `.pipe_fname` | us | written at init and bind |
+//! | `uv_signal_t.signum` | us | the signal while started, else zero |
+//! | `uv_process_t.pid`, `.status` | us | written by `uv_spawn`, and when the child has ended |
+//! | `uv_udp_t.send_queue_size`, `.send_queue_count` | us | changed when a send begins and before it is reported |
+//! | `uv_udp_t.io_watcher.fd`, `.flags` bits 0x2000 (bound), 0x400000 (IPv6), 0x2000000 (connected) | us | written when there is a socket, and when it is bound, connected or disconnected |
+//! | `uv_udp_t.flags`, bit 0x4000000 (batches) | shared: a program may copy it from another handle | written at init, looked at when something is to be received |
 //!
 //! The engine's key for a handle is in `handle_queue`, which no program has a use for.
 
-use std::ffi::{c_int, c_uint, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::mem::offset_of;
 
 /// Two words that libuv used as links of a list.
@@ -138,6 +145,63 @@ pub struct IoWatcher {
     pub(crate) fd: c_int,
 }
 
+/// Called when a signal was caught.
+pub type uv_signal_cb = Option<unsafe extern "C" fn(*mut uv_signal_t, c_int)>;
+/// Called when a child has ended.
+pub type uv_exit_cb = Option<unsafe extern "C" fn(*mut uv_process_t, i64, c_int)>;
+
+/// A signal handle.
+#[repr(C)]
+pub struct uv_signal_t {
+    pub(crate) handle: uv_handle_t,
+    pub(crate) signal_cb: uv_signal_cb,
+    pub(crate) signum: c_int,
+    tree_entry: [*mut c_void; 4],
+    caught_signals: c_uint,
+    dispatched_signals: c_uint,
+}
+
+/// A process handle.
+#[repr(C)]
+pub struct uv_process_t {
+    pub(crate) handle: uv_handle_t,
+    pub(crate) exit_cb: uv_exit_cb,
+    pub(crate) pid: c_int,
+    /// Whether the child's end was told, in a place that no program has a use for.
+    pub(crate) ended: usize,
+    unused: usize,
+    pub(crate) status: c_int,
+}
+
+/// What becomes of one of a child's descriptors.
+#[repr(C)]
+pub struct uv_stdio_container_t {
+    pub(crate) flags: c_int,
+    pub(crate) data: StdioData,
+}
+
+/// A stream or a descriptor, as the flags say.
+#[repr(C)]
+pub union StdioData {
+    pub(crate) stream: *mut uv_stream_t,
+    pub(crate) fd: c_int,
+}
+
+/// What to start and how.
+#[repr(C)]
+pub struct uv_process_options_t {
+    pub(crate) exit_cb: uv_exit_cb,
+    pub(crate) file: *const c_char,
+    pub(crate) args: *const *const c_char,
+    pub(crate) env: *const *const c_char,
+    pub(crate) cwd: *const c_char,
+    pub(crate) flags: c_uint,
+    pub(crate) stdio_count: c_int,
+    pub(crate) stdio: *mut uv_stdio_container_t,
+    pub(crate) uid: libc::uid_t,
+    pub(crate) gid: libc::gid_t,
+}
+
 /// Finds room to read into.
 pub type uv_alloc_cb = Option<unsafe extern "C" fn(*mut uv_handle_t, usize, *mut uv_buf_t)>;
 /// Called with what was read.
@@ -188,6 +252,30 @@ pub struct uv_pipe_t {
     pub(crate) ipc: c_int,
     /// The path that a pipe is bound to.
     pub(crate) pipe_fname: *mut std::ffi::c_char,
+}
+
+/// A terminal.
+#[repr(C)]
+pub struct uv_tty_t {
+    pub(crate) stream: uv_stream_t,
+    /// The engine keeps these.
+    orig_termios: libc::termios,
+    pub(crate) mode: c_int,
+}
+
+/// Called when something has happened to a watched file.
+pub type uv_fs_event_cb =
+    Option<unsafe extern "C" fn(*mut uv_fs_event_t, *const c_char, c_int, c_int)>;
+
+/// A file system event handle.
+#[repr(C)]
+pub struct uv_fs_event_t {
+    pub(crate) handle: uv_handle_t,
+    /// What a started handle watches.
+    pub(crate) path: *mut c_char,
+    pub(crate) cb: uv_fs_event_cb,
+    watchers: Queue,
+    wd: c_int,
 }
 
 /// A request to write.
@@ -258,6 +346,93 @@ pub struct uv_work_t {
     work_req: PoolRequest,
 }
 
+/// Called with random bytes.
+pub type uv_random_cb = Option<unsafe extern "C" fn(*mut uv_random_t, c_int, *mut c_void, usize)>;
+
+/// A request for random bytes.
+#[repr(C)]
+pub struct uv_random_t {
+    pub(crate) req: uv_req_t,
+    pub(crate) loop_: *mut uv_loop_t,
+    pub(crate) status: c_int,
+    pub(crate) buf: *mut c_void,
+    pub(crate) buflen: usize,
+    pub(crate) cb: uv_random_cb,
+    work_req: PoolRequest,
+}
+
+/// Called with the addresses of a host.
+pub type uv_getaddrinfo_cb =
+    Option<unsafe extern "C" fn(*mut uv_getaddrinfo_t, c_int, *mut libc::addrinfo)>;
+
+/// A request for the addresses of a host.
+#[repr(C)]
+pub struct uv_getaddrinfo_t {
+    pub(crate) req: uv_req_t,
+    pub(crate) loop_: *mut uv_loop_t,
+    /// Where the copies are that the last three of the following point into.
+    pub(crate) memory: *mut c_void,
+    work_req: [*mut c_void; 4],
+    pub(crate) cb: uv_getaddrinfo_cb,
+    pub(crate) hints: *mut libc::addrinfo,
+    pub(crate) hostname: *mut c_char,
+    pub(crate) service: *mut c_char,
+    pub(crate) addrinfo: *mut libc::addrinfo,
+    pub(crate) retcode: c_int,
+}
+
+/// Called with the names of a host and a service.
+pub type uv_getnameinfo_cb =
+    Option<unsafe extern "C" fn(*mut uv_getnameinfo_t, c_int, *const c_char, *const c_char)>;
+
+/// A request for the names that belong to an address.
+#[repr(C)]
+pub struct uv_getnameinfo_t {
+    pub(crate) req: uv_req_t,
+    pub(crate) loop_: *mut uv_loop_t,
+    work_req: PoolRequest,
+    pub(crate) cb: uv_getnameinfo_cb,
+    pub(crate) storage: libc::sockaddr_storage,
+    pub(crate) flags: c_int,
+    pub(crate) host: [c_char; 1025],
+    pub(crate) service: [c_char; 32],
+    pub(crate) retcode: c_int,
+}
+
+/// Called with a datagram, an error, or nothing.
+pub type uv_udp_recv_cb = Option<
+    unsafe extern "C" fn(*mut uv_udp_t, isize, *const uv_buf_t, *const libc::sockaddr, c_uint),
+>;
+/// Called when a datagram has been sent.
+pub type uv_udp_send_cb = Option<unsafe extern "C" fn(*mut uv_udp_send_t, c_int)>;
+
+/// A UDP handle.
+#[repr(C)]
+pub struct uv_udp_t {
+    pub(crate) handle: uv_handle_t,
+    pub(crate) send_queue_size: usize,
+    pub(crate) send_queue_count: usize,
+    pub(crate) alloc_cb: uv_alloc_cb,
+    pub(crate) recv_cb: uv_udp_recv_cb,
+    pub(crate) io_watcher: IoWatcher,
+    queues: [Queue; 2],
+}
+
+/// A request to send a datagram.
+#[repr(C)]
+pub struct uv_udp_send_t {
+    pub(crate) req: uv_req_t,
+    pub(crate) handle: *mut uv_udp_t,
+    cb: uv_udp_send_cb,
+    queue: Queue,
+    u: libc::sockaddr_storage,
+    pub(crate) nbufs: c_uint,
+    pub(crate) bufs: *mut uv_buf_t,
+    status: isize,
+    pub(crate) send_cb: uv_udp_send_cb,
+    pub(crate) bufsml: [uv_buf_t; 4],
+}
+
 /// Counters of a loop.
 #[repr(C)]
 pub struct uv_metrics_t {
@@ -283,6 +458,14 @@ const _: () = {
     assert!(size_of::<uv_async_t>() == 128);
     assert!(size_of::<uv_poll_t>() == 160);
     assert!(offset_of!(uv_poll_t, io_watcher) + offset_of!(IoWatcher, fd) == 152);
+    assert!(size_of::<uv_signal_t>() == 152);
+    assert!(offset_of!(uv_signal_t, signum) == 104);
+    assert!(size_of::<uv_process_t>() == 136);
+    assert!(offset_of!(uv_process_t, pid) == 104);
+    assert!(offset_of!(uv_process_t, status) == 128);
+    assert!(size_of::<uv_stdio_container_t>() == 16);
+    assert!(size_of::<uv_process_options_t>() == 64);
+    assert!(offset_of!(uv_process_options_t, stdio) == 48);
     assert!(size_of::<uv_req_t>() == 64);
     assert!(offset_of!(uv_req_t, nwritten) == 56);
     assert!(size_of::<uv_stream_t>() == 248);
@@ -291,6 +474,10 @@ const _: () = {
     assert!(size_of::<uv_pipe_t>() == 264);
     assert!(offset_of!(uv_pipe_t, ipc) == 248);
     assert!(offset_of!(uv_pipe_t, pipe_fname) == 256);
+    assert!(size_of::<uv_fs_event_t>() == 136);
+    assert!(offset_of!(uv_fs_event_t, path) == 96);
+    assert!(size_of::<uv_tty_t>() == 312);
+    assert!(offset_of!(uv_tty_t, mode) == 308);
     assert!(size_of::<uv_write_t>() == 192);
     assert!(offset_of!(uv_write_t, bufsml) == 128);
     assert!(size_of::<uv_connect_t>() == 96);
@@ -299,6 +486,22 @@ const _: () = {
     assert!(size_of::<PoolRequest>() == 40);
     assert!(size_of::<uv_work_t>() == 128);
     assert!(offset_of!(uv_work_t, loop_) == 64);
+    assert!(size_of::<uv_random_t>() == 144);
+    assert!(offset_of!(uv_random_t, loop_) == 64);
+    assert!(size_of::<uv_getaddrinfo_t>() == 160);
+    assert!(offset_of!(uv_getaddrinfo_t, loop_) == 64);
+    assert!(offset_of!(uv_getaddrinfo_t, cb) == 112);
+    assert!(offset_of!(uv_getaddrinfo_t, addrinfo) == 144);
+    assert!(size_of::<uv_getnameinfo_t>() == 1320);
+    assert!(offset_of!(uv_getnameinfo_t, loop_) == 64);
+    assert!(offset_of!(uv_getnameinfo_t, host) == 252);
+    assert!(offset_of!(uv_getnameinfo_t, service) == 1277);
+    assert!(size_of::<uv_udp_t>() == 216);
+    assert!(offset_of!(uv_udp_t, send_queue_size) == 96);
+    assert!(offset_of!(uv_udp_t, io_watcher) + offset_of!(IoWatcher, fd) == 176);
+    assert!(size_of::<uv_udp_send_t>() == 320);
+    assert!(offset_of!(uv_udp_send_t, handle) == 64);
+    assert!(offset_of!(uv_udp_send_t, bufsml) == 256);
     assert!(size_of::<uv_metrics_t>() == 128);
 };
 
@@ -306,20 +509,20 @@ const _: () = {
 pub(crate) const HANDLE_TYPES: [(&std::ffi::CStr, usize); 17] = [
     (c"async", size_of::<uv_async_t>()),
     (c"check", size_of::<LoopWatcher>()),
-    (c"fs_event", 136),
-    (c"fs_poll", 104),
+    (c"fs_event", size_of::<uv_fs_event_t>()),
+    (c"fs_poll", size_of::<crate::fs_poll::uv_fs_poll_t>()),
     (c"handle", size_of::<uv_handle_t>()),
     (c"idle", size_of::<LoopWatcher>()),
     (c"pipe", size_of::<uv_pipe_t>()),
     (c"poll", size_of::<uv_poll_t>()),
     (c"prepare", size_of::<LoopWatcher>()),
-    (c"process", 136),
+    (c"process", size_of::<uv_process_t>()),
     (c"stream", size_of::<uv_stream_t>()),
     (c"tcp", size_of::<uv_tcp_t>()),
     (c"timer", size_of::<uv_timer_t>()),
-    (c"tty", 312),
-    (c"udp", 216),
-    (c"signal", 152),
+    (c"tty", size_of::<uv_tty_t>()),
+    (c"udp", size_of::<uv_udp_t>()),
+    (c"signal", size_of::<uv_signal_t>()),
     // Not a handle, and of no size, but it has a name.
     (c"file", usize::MAX),
 ];
@@ -327,24 +530,34 @@ pub(crate) const HANDLE_TYPES: [(&std::ffi::CStr, usize); 17] = [
 pub(crate) const UV_UNKNOWN_HANDLE: c_int = 0;
 pub(crate) const UV_ASYNC: c_int = 1;
 pub(crate) const UV_CHECK: c_int = 2;
+pub(crate) const UV_FS_POLL: c_int = 4;
+pub(crate) const UV_FS_EVENT: c_int = 3;
 pub(crate) const UV_IDLE: c_int = 6;
 pub(crate) const UV_NAMED_PIPE: c_int = 7;
 pub(crate) const UV_POLL: c_int = 8;
 pub(crate) const UV_PREPARE: c_int = 9;
+pub(crate) const UV_PROCESS: c_int = 10;
 pub(crate) const UV_TCP: c_int = 12;
 pub(crate) const UV_TIMER: c_int = 13;
 pub(crate) const UV_TTY: c_int = 14;
 pub(crate) const UV_UDP: c_int = 15;
+pub(crate) const UV_SIGNAL: c_int = 16;
 pub(crate) const UV_FILE: c_int = 17;
 
 pub(crate) const UV_CONNECT: c_int = 2;
 pub(crate) const UV_WRITE: c_int = 3;
 pub(crate) const UV_SHUTDOWN: c_int = 4;
+pub(crate) const UV_UDP_SEND: c_int = 5;
 
 /// Bits of a handle's `flags` that programs look at or set.
 pub(crate) const UV_HANDLE_CLOSING: c_uint = 0x1;
+pub(crate) const UV_HANDLE_BOUND: c_uint = 0x2000;
+pub(crate) const UV_HANDLE_IPV6: c_uint = 0x40_0000;
+pub(crate) const UV_HANDLE_UDP_CONNECTED: c_uint = 0x200_0000;
+pub(crate) const UV_HANDLE_UDP_RECVMMSG: c_uint = 0x400_0000;
 pub(crate) const UV_HANDLE_READABLE: c_uint = 0x4000;
 pub(crate) const UV_HANDLE_WRITABLE: c_uint = 0x8000;
+pub(crate) const UV_HANDLE_BLOCKING_WRITES: c_uint = 0x10_0000;
 
 pub(crate) const UV_FS: c_int = 6;
 pub(crate) const UV_WORK: c_int = 7;
@@ -358,10 +571,10 @@ pub(crate) const REQUEST_TYPES: [(&std::ffi::CStr, usize); 10] = [
     (c"connect", size_of::<uv_connect_t>()),
     (c"write", size_of::<uv_write_t>()),
     (c"shutdown", size_of::<uv_shutdown_t>()),
-    (c"udp_send", 320),
-    (c"fs", 440),
+    (c"udp_send", size_of::<uv_udp_send_t>()),
+    (c"fs", size_of::<crate::fs::abi::uv_fs_t>()),
     (c"work", size_of::<uv_work_t>()),
-    (c"getaddrinfo", 160),
-    (c"getnameinfo", 1320),
-    (c"random", 144),
+    (c"getaddrinfo", size_of::<uv_getaddrinfo_t>()),
+    (c"getnameinfo", size_of::<uv_getnameinfo_t>()),
+    (c"random", size_of::<uv_random_t>()),
 ];

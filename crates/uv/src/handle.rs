@@ -1,8 +1,9 @@
 //! What all handles have in common.
 
-use crate::abi::{HANDLE_TYPES, UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_POLL, UV_TCP, UV_TTY};
-use crate::abi::{uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
-use crate::{engine, loop_, stream};
+use crate::abi::UV_FS_EVENT;
+use crate::abi::{HANDLE_TYPES, UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_POLL, UV_TCP, UV_TTY, UV_UDP};
+use crate::abi::{UV_FS_POLL, UV_SIGNAL, uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
+use crate::{engine, fs_poll, loop_, stream, udp};
 use blacklight_engine::Errno;
 use std::ffi::{CString, c_char, c_int, c_void};
 
@@ -113,6 +114,10 @@ pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_
             match (*handle).type_ {
                 UV_POLL => (*handle.cast::<uv_poll_t>()).io_watcher.fd = -1,
                 UV_TCP | UV_NAMED_PIPE | UV_TTY => stream::closed(handle.cast()),
+                UV_FS_EVENT => crate::fs_event::stopped(handle.cast()),
+                UV_UDP => udp::closed(handle.cast()),
+                UV_SIGNAL => crate::signal::closed(handle.cast()),
+                UV_FS_POLL => fs_poll::closed(handle.cast()),
                 _ => {}
             }
         }
@@ -125,6 +130,7 @@ pub(crate) unsafe extern "C" fn uv_fileno(handle: *const uv_handle_t, fd: *mut c
     unsafe {
         let found = match (*handle).type_ {
             UV_POLL => engine::with_handle(handle, |engine, key| engine.poll_fd(key)),
+            UV_UDP => engine::with_handle(handle, |engine, key| engine.udp_fd(key)),
             UV_TCP | UV_NAMED_PIPE | UV_TTY => {
                 engine::with_handle(handle, |engine, key| engine.stream_fd(key))
             }

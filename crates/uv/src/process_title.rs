@@ -146,10 +146,14 @@ unsafe extern "C" fn uv_set_process_title(new: *const c_char) -> c_int {
 }
 
 /// Gives the copy of the arguments back, at the end of the library's life.
-pub fn release() {
+///
+/// # Safety
+///
+/// The program does not use the arguments that `uv_setup_args` has returned any more, which
+/// `uv_library_shutdown` may take for granted.
+pub unsafe fn release() {
     if let Some(title) = title().take() {
-        // SAFETY: the copy is from our allocator, and the documentation of
-        // `uv_library_shutdown` says that nothing of the library is used after it.
+        // SAFETY: the copy is from our allocator; the caller vouches for the rest.
         unsafe { alloc::free(title.copy) };
     }
 }

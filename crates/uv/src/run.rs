@@ -2,7 +2,7 @@
 
 use crate::abi::{LoopWatcher, uv_async_t, uv_handle_t, uv_loop_t, uv_poll_t, uv_timer_t};
 use crate::abi::{uv_connect_t, uv_shutdown_t, uv_stream_t};
-use crate::{engine, stream};
+use crate::{engine, process, signal, stream, udp};
 use blacklight_engine::{Event, Mode, Run};
 use std::ffi::c_int;
 
@@ -93,6 +93,19 @@ unsafe fn dispatch(event: Event) {
                 if let Some(cb) = (*server).connection_cb {
                     cb(server, engine::code(result));
                 }
+            }
+            Event::Receive(token) => udp::receive(engine::handle(token)),
+            Event::ReceiveError(token) => udp::receive_error(engine::handle(token)),
+            Event::ReceiveEnd(token, error) => udp::receive_end(engine::handle(token), error),
+            Event::Send(token, result, bytes) => {
+                udp::send_done(engine::handle(token), engine::code(result), bytes);
+            }
+            Event::FsEvent(token, result) => {
+                crate::fs_event::happened(engine::handle(token), result);
+            }
+            Event::Signal(token, signum) => signal::caught(engine::handle(token), signum),
+            Event::Exit(token, status, signum) => {
+                process::ended(engine::handle(token), status, signum);
             }
             Event::Closed(token) => {
                 let handle = engine::handle::<uv_handle_t>(token);

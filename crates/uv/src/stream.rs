@@ -1,12 +1,13 @@
 //! Streams: what TCP, pipe and terminal handles have in common.
 
 use crate::abi::{
-    UV_HANDLE_READABLE, UV_HANDLE_WRITABLE, UV_SHUTDOWN, UV_WRITE, uv_alloc_cb, uv_buf_t,
+    UV_HANDLE_READABLE, UV_HANDLE_WRITABLE, UV_SHUTDOWN, UV_UDP, UV_WRITE, uv_alloc_cb, uv_buf_t,
     uv_connection_cb, uv_handle_t, uv_loop_t, uv_read_cb, uv_shutdown_cb, uv_shutdown_t,
     uv_stream_t, uv_write_cb, uv_write_t,
 };
 use crate::{alloc, engine};
 use blacklight_engine::{Buffers, Descriptor, Errno, Key};
+use blacklight_sys::buffer::MAX_BYTES;
 use blacklight_sys::socket;
 use std::ffi::{c_int, c_uint};
 use std::mem::MaybeUninit;
@@ -239,7 +240,12 @@ unsafe fn copy_bufs(
         }
         (*req).bufs.copy_from_nonoverlapping(bufs, nbufs);
         (*req).nbufs = nbufs as c_uint;
-        Ok(Buffers::new((*req).bufs.cast(), nbufs))
+        let buffers = Buffers::new((*req).bufs.cast(), nbufs);
+        if buffers.bytes() > MAX_BYTES {
+            release_bufs(req);
+            return Err(Errno::EINVAL);
+        }
+        Ok(buffers)
     }
 }
 
@@ -272,8 +278,9 @@ unsafe extern "C" fn uv_accept(server: *mut uv_stream_t, client: *mut uv_stream_
         let to = Key::from_bits((*client).handle.key);
         let accepted =
             engine::with_handle(server.cast(), |engine, key| engine.stream_accept(key, to));
-        if accepted.is_ok() {
-            mirror(client);
+        match (*client).handle.type_ {
+            UV_UDP => crate::udp::mirror(client.cast()),
+            _ => mirror(client),
         }
         engine::code(accepted)
     }
@@ -397,12 +404,15 @@ unsafe extern "C" fn uv_try_write2(
     nbufs: c_uint,
     send_handle: *mut uv_stream_t,
 ) -> c_int {
-    if nbufs == 0 || bufs.is_null() {
+    if nbufs == 0 || nbufs > c_int::MAX as c_uint || bufs.is_null() {
         return Errno::EINVAL.code();
     }
     // SAFETY: the caller gives us a stream and buffers, which are only read, and only now.
     unsafe {
         let buffers = Buffers::new(bufs.cast_mut().cast(), nbufs as usize);
+        if buffers.bytes() > MAX_BYTES {
+            return Errno::EINVAL.code();
+        }
         let passes = passed_key(send_handle);
         let written = engine::with_handle(stream.cast(), |engine, key| {
             engine.stream_try_write(key, &buffers, passes)

@@ -93,6 +93,7 @@ unsafe extern "C" fn uv_tcp_connect(
             if address.family() == libc::AF_UNIX {
                 return Err(Errno::EINVAL);
             }
+            let address = address.with_scope();
             engine::with_handle(tcp.cast(), |engine, key| {
                 engine.tcp_connect(key, token, &address)
             })

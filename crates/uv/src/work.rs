@@ -10,7 +10,7 @@ use crate::abi::{
     UV_FS, UV_GETADDRINFO, UV_GETNAMEINFO, UV_RANDOM, UV_WORK, UV_WRITE, uv_after_work_cb, uv_loop_t,
     uv_req_t, uv_work_cb, uv_work_t,
 };
-use crate::engine;
+use crate::{dns, engine, random};
 use blacklight_engine::{Errno, Job, RequestKey, WorkKind};
 use std::ffi::{c_int, c_void};
 
@@ -57,7 +57,9 @@ pub(crate) unsafe fn done(req: *mut uv_req_t, status: c_int) {
                 }
             }
             UV_FS => crate::fs::done(req.cast(), status),
-            UV_GETADDRINFO | UV_GETNAMEINFO | UV_RANDOM => {}
+            UV_GETADDRINFO => dns::getaddrinfo_done(req.cast(), status),
+            UV_GETNAMEINFO => dns::getnameinfo_done(req.cast(), status),
+            UV_RANDOM => random::done(req.cast(), status),
             _ => {}
         }
     }
@@ -95,7 +97,7 @@ unsafe extern "C" fn uv_queue_work(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn uv_cancel(req: *mut uv_req_t) -> c_int {
+pub(crate) unsafe extern "C" fn uv_cancel(req: *mut uv_req_t) -> c_int {
     // SAFETY: the caller gives us a request that was submitted, so that its type is true and
     // its loop is filled in.
     unsafe {
@@ -121,3 +123,15 @@ struct uv_fs_head {
 }
 
 const _: () = assert!(std::mem::offset_of!(uv_fs_head, loop_) == 72);
+
+/// The process must not end, nor the library be unloaded, under threads that are at work for
+/// it: what is queued is done first. A write that was handed in is not lost to an `exit`.
+extern "C" fn at_exit() {
+    blacklight_engine::shut_down_pool();
+}
+
+#[used]
+// SAFETY: the section holds pointers to functions like this one, which the loader calls when
+// the process or the library ends.
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = at_exit;

@@ -5,6 +5,7 @@ use crate::event::{Event, Token};
 use crate::handle::HandleKind;
 use crate::io::Pending;
 use crate::slab::Key;
+use crate::udp::UdpReuse;
 use blacklight_sys::fd::{self, Descriptor};
 use blacklight_sys::poll::{POLLIN, POLLOUT};
 use blacklight_sys::socket::{self, Address};
@@ -151,6 +152,12 @@ impl Engine {
     /// if none waits.
     pub fn stream_accept(&mut self, server: Key, client: Key) -> Result<(), Errno> {
         let server = self.open_stream(server)?;
+        if self.kind(client) == Some(HandleKind::Udp) {
+            let accepted = self.take_accepted(server)?;
+            let opened = self.udp_open(client, accepted, UdpReuse::default());
+            self.next_accepted(server);
+            return opened.map_err(|(error, _)| error);
+        }
         let client = self.open_stream(client)?;
         let accepted = self.take_accepted(server)?;
         let attached = self.stream_attach(client, accepted).map_err(|(error, _)| error);

@@ -34,7 +34,7 @@ use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
 use crate::io::{Owner, Pending};
 use crate::run::Run;
-use crate::slab::{Key, Slab};
+use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::fd::{self, Descriptor};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 use blacklight_sys::stream::Transport;
@@ -77,6 +77,8 @@ pub(crate) struct Stream {
     /// The connection or passed descriptor that waits to be accepted, and those behind it.
     accepted: Option<Descriptor>,
     passed: VecDeque<Descriptor>,
+    /// What a terminal handle has beyond this, by its index.
+    pub(crate) terminal: u32,
     /// What is set on the socket once there is one.
     pub(crate) tcp: crate::tcp::TcpOptions,
     /// The file of a bound Unix socket, removed on close.
@@ -168,6 +170,7 @@ impl Engine {
             queued_bytes: 0,
             accepted: None,
             passed: VecDeque::new(),
+            terminal: NIL,
             tcp: crate::tcp::TcpOptions::default(),
             path: None,
         };
@@ -253,7 +256,7 @@ impl Engine {
         writable: bool,
     ) -> Result<(), (Errno, Descriptor)> {
         let checked = self.open_stream(key).and_then(|stream| {
-            if self.watchers.is_taken(fd.raw(), crate::slab::NIL) {
+            if self.watchers.is_taken(fd.raw(), NIL) {
                 return Err(Errno::EEXIST);
             }
             fd::set_nonblocking(fd.raw(), true)?;
@@ -317,6 +320,10 @@ impl Engine {
         self.io_close(self.streams.slab[stream].watcher);
         self.handles.set_active(index, false);
         self.streams.progressed.retain(|&other| other != stream);
+        let terminal = std::mem::replace(&mut self.streams.slab[stream].terminal, NIL);
+        if terminal != NIL {
+            self.release_tty(terminal, self.raw_fd(stream).ok());
+        }
         let stream = &mut self.streams.slab[stream];
         stream.reading = false;
         stream.readable = false;
@@ -329,6 +336,14 @@ impl Engine {
             // The file may be gone, or somebody else's by now: nothing can be done about it.
             let _ = blacklight_sys::fd::unlink(&path);
         }
+    }
+
+    /// Forgets a stream that was just made, and that nobody has heard of.
+    pub(crate) fn stream_discard(&mut self, key: Key, stream: u32) {
+        self.release_stream(key.index, stream);
+        let request = self.cancel_next_request(stream);
+        debug_assert!(request.is_none(), "a new stream has no requests");
+        self.handles.finish_close(key.index);
     }
 
     /// Cancels the next request of a closed stream, in the order connect, writes, shutdown;

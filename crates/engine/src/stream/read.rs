@@ -2,6 +2,7 @@
 
 use super::{Engine, MAX_PER_TURN};
 use crate::event::Event;
+use crate::handle::HandleKind;
 use crate::slab::Key;
 use blacklight_sys::buffer::Room;
 use blacklight_sys::poll::POLLIN;
@@ -59,8 +60,10 @@ impl Engine {
             }
             Ok(count) => {
                 let stream = self.stream_mut(index);
-                stream.more = count == wanted;
-                stream.partial = count < wanted;
+                // A descriptor that blocks is read when the poller says so only.
+                stream.more = count == wanted && !stream.blocking;
+                // A terminal gives line by line, or as much as fits a page of the kernel's.
+                stream.partial = count < wanted && stream.kind != HandleKind::Tty;
                 Ok(count)
             }
             Err(Errno::EAGAIN) => {

@@ -169,7 +169,7 @@ impl Engine {
 
     /// The descriptor of a handle that can be passed to another process.
     fn passable_fd(&self, key: Key) -> Result<RawFd, Errno> {
-        self.stream_fd(key)
+        self.stream_fd(key).or_else(|_| self.udp_fd(key))
     }
 
     /// Writes as much as goes at once, in front of nobody. `EAGAIN` if nothing went, or if

@@ -15,7 +15,7 @@ pub(crate) struct Coverage {
     bad_descriptors: u64,
     refused_descriptors: u64,
     already_watched: u64,
-    closed_twice: u64,
+    invalid: u64,
     not_open: u64,
     /// Walks by how deep inside others they were.
     pub(crate) walks: [u64; 2],
@@ -35,14 +35,14 @@ impl Coverage {
             Event::Poll(_, Err(Errno::ENOMEM)) => &mut self.refused_descriptors,
             Event::Poll(_, Err(_)) => &mut self.bad_descriptors,
             Event::Closed(_) if after_a_close => &mut self.closed_together,
-            Event::Closed(_) => return,
+            _ => return,
         } += 1;
     }
 
     pub(crate) fn error(&mut self, error: Errno) {
         match error {
             Errno::EEXIST => self.already_watched += 1,
-            Errno::EINVAL => self.closed_twice += 1,
+            Errno::EINVAL => self.invalid += 1,
             Errno::EBADF => self.not_open += 1,
             _ => {}
         }
@@ -68,7 +68,7 @@ impl Coverage {
             &mut self.bad_descriptors,
             &mut self.refused_descriptors,
             &mut self.already_watched,
-            &mut self.closed_twice,
+            &mut self.invalid,
             &mut self.not_open,
             outer,
             inner,
@@ -88,7 +88,7 @@ impl Coverage {
             self.bad_descriptors,
             self.refused_descriptors,
             self.already_watched,
-            self.closed_twice,
+            self.invalid,
             self.not_open,
             outer,
             inner,

@@ -27,7 +27,7 @@ pub(crate) enum Op {
     Stop,
     UpdateTime,
     Fork,
-    /// Starts a walk; `WalkNext` goes on with the innermost one.
+    /// Starts a walk, which is carried through at once.
     Walk,
     Advance(u64),
     OpenFd(RawFd),
@@ -182,7 +182,8 @@ fn act_on(random: &mut Random, id: usize, kind: HandleKind) -> Op {
             true => Op::Send(id),
             false => Op::ScheduleSend(random.pick(&DELAYS_NS), id),
         },
-        HandleKind::Poll => match random.chance(3, 4) {
+        // Only poll handles are left: programs make no others.
+        _ => match random.chance(3, 4) {
             true => Op::PollStart(id, some_readiness(random)),
             false => Op::PollStop(id),
         },

@@ -27,7 +27,7 @@ enum Entry {
     RunOver { alive: bool },
 }
 
-/// Walks inside walks inside walks.
+/// Walks are started inside walks, but no deeper than that.
 const DEEPEST_WALK: usize = 2;
 
 /// More ways in which a program may have gone than any has had so far.
@@ -182,7 +182,10 @@ impl<'a> Program<'a> {
         | Event::Check(token)
         | Event::Async(token)
         | Event::Poll(token, _)
-        | Event::Closed(token)) = event;
+        | Event::Closed(token)) = event
+        else {
+            unreachable!("the model would have refused {event:?}");
+        };
         self.some_ops(3, Some(token.0 as usize));
     }
 
@@ -306,7 +309,7 @@ impl<'a> Program<'a> {
                 self.add(key, Some(sender));
                 return Ok(());
             }
-            HandleKind::Poll => unreachable!("poll handles need a descriptor"),
+            kind => unreachable!("a {kind:?} handle needs more than a token"),
         };
         self.add(key, None);
         Ok(())

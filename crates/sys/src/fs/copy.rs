@@ -22,7 +22,8 @@ const CHUNK: usize = 32 * 1024;
 /// was read.
 pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
     match copy_range(output, input, offset, len) {
-        Err(error) if is_refusal(error) => {}
+        // Also said of a file that is appended to, unlike by the others.
+        Err(error) if is_refusal(error) || error == Errno::EBADF => {}
         result => return result,
     }
     match send_file(output, input, offset, len) {
@@ -34,7 +35,7 @@ pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result
 
 /// Whether an error of the first two ways may only mean that this way is closed: not built in,
 /// forbidden by a sandbox, across file systems, not for this kind of file or this file system,
-/// or not for a pipe or a file that is appended to. If there is more to it, the next way says so too.
+/// or not for a pipe. If there is more to it, the next way says so too.
 fn is_refusal(error: Errno) -> bool {
     matches!(
         error,
@@ -45,7 +46,6 @@ fn is_refusal(error: Errno) -> bool {
             | Errno::EINVAL
             | Errno::ENOTSUP
             | Errno::ETXTBSY
-            | Errno::EBADF
             | Errno::ENOTSOCK
             | Errno::ESPIPE
     )

@@ -15,7 +15,7 @@ pub type uv_fs_cb = Option<unsafe extern "C" fn(*mut uv_fs_t)>;
 
 /// Seconds since 1970 and nanoseconds.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct uv_timespec_t {
     pub(crate) tv_sec: c_long,
     pub(crate) tv_nsec: c_long,
@@ -23,7 +23,7 @@ pub struct uv_timespec_t {
 
 /// What is known about a file.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy)]
 pub struct uv_stat_t {
     pub(crate) st_dev: u64,
     pub(crate) st_mode: u64,
@@ -43,6 +43,34 @@ pub struct uv_stat_t {
     pub(crate) st_mtim: uv_timespec_t,
     pub(crate) st_ctim: uv_timespec_t,
     pub(crate) st_birthtim: uv_timespec_t,
+}
+
+impl uv_stat_t {
+    /// What is known of a file that is not there.
+    pub(crate) const ZERO: uv_stat_t = {
+        let never = uv_timespec_t {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        uv_stat_t {
+            st_dev: 0,
+            st_mode: 0,
+            st_nlink: 0,
+            st_uid: 0,
+            st_gid: 0,
+            st_rdev: 0,
+            st_ino: 0,
+            st_size: 0,
+            st_blksize: 0,
+            st_blocks: 0,
+            st_flags: 0,
+            st_gen: 0,
+            st_atim: never,
+            st_mtim: never,
+            st_ctim: never,
+            st_birthtim: never,
+        }
+    };
 }
 
 impl From<Timestamp> for uv_timespec_t {

@@ -115,6 +115,10 @@ unsafe extern "C" fn uv_fs_sendfile(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
+    if length > blacklight_sys::buffer::MAX_BYTES {
+        // SAFETY: the caller gives us memory for a request.
+        return unsafe { call.refuse(Op::Sendfile, blacklight_engine::Errno::EINVAL) };
+    }
     // SAFETY: the caller gives us what libuv's documentation asks for.
     unsafe {
         call.on_file(Op::Sendfile, out_fd, |req| {

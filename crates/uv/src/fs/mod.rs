@@ -19,7 +19,7 @@ mod names;
 mod ops;
 mod request;
 
-pub(crate) use request::done;
+pub(crate) use request::{done, stat_for};
 
 use abi::{uv_fs_t, uv_stat_t};
 use std::ffi::{c_char, c_int, c_void};

@@ -15,6 +15,7 @@ use super::{dirs, ops};
 use crate::abi::{UV_FS, uv_loop_t};
 use crate::{alloc, work};
 use blacklight_engine::{Errno, WorkKind};
+use blacklight_sys::buffer::MAX_BYTES;
 use blacklight_sys::fs::io::Buffer;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -50,6 +51,19 @@ impl Call {
             (*req).bufs = null_mut();
         }
         Ok(req)
+    }
+
+    /// A request that is not to be made. It can be cleaned up like any other.
+    ///
+    /// # Safety
+    ///
+    /// The request is null or memory for one.
+    pub(super) unsafe fn refuse(self, op: Op, error: Errno) -> c_int {
+        // SAFETY: the caller vouches for it.
+        match unsafe { self.begin(op) } {
+            Ok(_) => error.code(),
+            Err(error) => error.code(),
+        }
     }
 
     /// A request about an open file.
@@ -148,6 +162,10 @@ impl Call {
                 Ok(req) => req,
                 Err(error) => return error.code(),
             };
+            // More than Linux writes in one call could not be written in one piece.
+            if op == Op::Write && !bufs.is_null() && bytes(bufs, nbufs) > MAX_BYTES {
+                return Errno::EINVAL.code();
+            }
             if let Err(error) = take_buffers(req, bufs, nbufs) {
                 return error.code();
             }
@@ -188,6 +206,33 @@ impl Call {
             Ok(_) => error.code(),
             Err(error) => error.code(),
         }
+    }
+}
+
+/// Asks the pool about a file for our own purposes: the path is not copied, and there is nothing
+/// to clean up.
+///
+/// # Safety
+///
+/// The request and the path stay valid until `cb` is called, and the loop is the caller's own.
+pub(crate) unsafe fn stat_for(
+    req: *mut uv_fs_t,
+    loop_: *mut uv_loop_t,
+    path: *const c_char,
+    cb: unsafe extern "C" fn(*mut uv_fs_t),
+) -> c_int {
+    let call = Call {
+        loop_,
+        req,
+        cb: Some(cb),
+    };
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        if let Err(error) = call.begin(Op::Stat) {
+            return error.code();
+        }
+        (*req).path = path;
+        work::submit(loop_, req.cast(), WorkKind::FastIo, run)
     }
 }
 
@@ -256,6 +301,17 @@ unsafe fn take_paths(
         (*req).new_path = behind.cast();
     }
     Ok(())
+}
+
+/// How many bytes there are in all.
+///
+/// # Safety
+///
+/// `bufs` points to `nbufs` buffers.
+unsafe fn bytes(bufs: *const Buffer, nbufs: c_uint) -> usize {
+    // SAFETY: the caller vouches for the array.
+    let bufs = unsafe { std::slice::from_raw_parts(bufs, nbufs as usize) };
+    bufs.iter().fold(0, |sum: usize, buf| sum.saturating_add(buf.iov_len))
 }
 
 /// Keeps the array of buffers, or a copy of it if it is to outlive the call.

@@ -1,0 +1,482 @@
+//! File system event handles: what happens to files and directories.
+//!
+//! A loop has one inotify instance, made when it is first needed. A started handle is a
+//! *monitor*, which lives until the handle is stopped: what the kernel has told before a
+//! handle was stopped and started again concerns the old monitor, and so nobody.
+//!
+//! Records are read into a buffer in batches and handed out one at a time, each to the
+//! monitors that it concerns. Where that stands (`batch`, `targets`, `reports`) is kept
+//! here and refers to everything by key, since callbacks may stop and close anything.
+//!
+//! What recursive monitors need beyond that is in `tree.rs`.
+//!
+//! When the kernel's queue overflows, records are lost. Every monitor is then told that
+//! something has been renamed and changed, without a name, and recursive ones look for
+//! directories that they have missed.
+
+mod tree;
+
+use crate::engine::Engine;
+use crate::event::{Event, Token};
+use crate::handle::Kind;
+use crate::io::{Owner, Pending};
+use crate::slab::{Key, NIL, Slab};
+use blacklight_sys::inotify::{self, Folder, Inotify, Record};
+use blacklight_sys::poll::POLLIN;
+use blacklight_sys::{Errno, RawFd};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::{CStr, CString};
+use tree::{Explore, Node, Watch, copied};
+
+/// Room for a few hundred records.
+const BATCH: usize = 32 * 1024;
+const _: () = assert!(BATCH >= inotify::MIN_ROOM);
+
+/// What has happened to a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change(u32);
+
+impl Change {
+    /// It was created, removed or moved.
+    pub const RENAMED: Change = Change(1);
+    /// Its content or its attributes are different.
+    pub const CHANGED: Change = Change(2);
+    /// Nobody knows.
+    pub const ANYTHING: Change = Change(3);
+
+    /// The change as libuv's bits.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    fn of(mask: u32) -> Change {
+        let changed = mask & (inotify::IN_ATTRIB | inotify::IN_MODIFY) != 0;
+        let renamed = mask & !(inotify::IN_ATTRIB | inotify::IN_MODIFY | inotify::IN_ISDIR) != 0;
+        Change(u32::from(renamed) | u32::from(changed) << 1)
+    }
+}
+
+/// A started handle.
+#[derive(Debug)]
+struct Monitor {
+    token: Token,
+    /// As the program has given it.
+    path: CString,
+    /// The root of a tree, for a recursive monitor of a directory.
+    folder: Option<Folder>,
+    root: u32,
+}
+
+/// Something to be told to a monitor that no record says.
+#[derive(Debug)]
+struct Report {
+    monitor: Key,
+    name: Option<Vec<u8>>,
+    result: Result<Change, Errno>,
+}
+
+/// All monitors of a loop.
+#[derive(Debug)]
+pub(crate) struct FsEvents {
+    inotify: Option<Inotify>,
+    watcher: u32,
+    monitors: Slab<Monitor>,
+    monitor_count: u32,
+    watches: Slab<Watch>,
+    by_wd: HashMap<i32, u32>,
+    nodes: Slab<Node>,
+    /// Records, of which those before `at` have been dealt with, and `record` is in hand.
+    batch: Vec<u8>,
+    at: usize,
+    record: usize,
+    /// The nodes that the record in hand concerns, and which is next.
+    targets: Vec<Key>,
+    next_target: usize,
+    /// To be handed out before anything else.
+    reports: VecDeque<Report>,
+    /// What listings have shown in watched directories, until the records that say the same
+    /// have passed, which is when so many bytes have been read.
+    found: HashMap<i32, HashSet<Vec<u8>>>,
+    found_until: u64,
+    bytes_read: u64,
+    /// The name that goes with the event handed out last.
+    name: Vec<u8>,
+    is_named: bool,
+}
+
+impl FsEvents {
+    pub(crate) fn new() -> FsEvents {
+        FsEvents {
+            inotify: None,
+            watcher: NIL,
+            monitors: Slab::new(),
+            monitor_count: 0,
+            watches: Slab::new(),
+            by_wd: HashMap::new(),
+            nodes: Slab::new(),
+            batch: Vec::new(),
+            at: 0,
+            record: 0,
+            targets: Vec::new(),
+            next_target: 0,
+            reports: VecDeque::new(),
+            found: HashMap::new(),
+            found_until: 0,
+            bytes_read: 0,
+            name: Vec::new(),
+            is_named: false,
+        }
+    }
+
+    fn inotify(&self) -> &Inotify {
+        let Some(inotify) = &self.inotify else {
+            unreachable!("nothing is watched without an instance");
+        };
+        inotify
+    }
+
+    fn start(&mut self, token: Token, path: &CStr, recursive: bool) -> Result<u32, Errno> {
+        let folder = match recursive.then(|| Folder::open(path)) {
+            Some(Err(Errno::ENOTDIR)) | None => None,
+            Some(folder) => Some(folder?),
+        };
+        let wd = match &folder {
+            Some(folder) => self.inotify().watch_folder(folder)?,
+            None => self.inotify().watch(path)?,
+        };
+        let explores = folder.is_some();
+        let monitor = copied(path.to_bytes()).and_then(|path| {
+            let monitor = Monitor {
+                token,
+                path: CString::new(path).map_err(|_| Errno::EINVAL)?,
+                folder,
+                root: NIL,
+            };
+            Ok(self.monitors.insert(monitor)?.index)
+        })?;
+        self.monitor_count += 1;
+        let started = self.add_node(wd, monitor, NIL, b"").and_then(|root| {
+            self.monitors[monitor].root = root;
+            match explores {
+                true => self.explore(root, None, Explore::Quietly),
+                false => Ok(()),
+            }
+        });
+        started
+            .map(|()| monitor)
+            .inspect_err(|_| self.stop(monitor))
+    }
+
+    fn stop(&mut self, index: u32) {
+        let monitor = &mut self.monitors[index];
+        monitor.folder = None;
+        monitor.path = CString::default();
+        let root = std::mem::replace(&mut monitor.root, NIL);
+        if root != NIL {
+            self.drop_node(root);
+        }
+        self.monitors.remove(index);
+        self.monitor_count -= 1;
+        if self.monitor_count == 0 {
+            self.forget_batch();
+        }
+    }
+
+    /// What has been read concerns nobody any more.
+    fn forget_batch(&mut self) {
+        self.batch.clear();
+        self.at = 0;
+        self.targets.clear();
+        self.next_target = 0;
+        self.reports.clear();
+        self.found.clear();
+    }
+
+    fn monitors(&self) -> Vec<u32> {
+        let all = 0..self.monitors.capacity() as u32;
+        all.filter_map(|index| self.monitors.resolve(self.monitors.key(index)))
+            .collect()
+    }
+
+    /// Reads the next batch, if the last has been dealt with.
+    fn fill(&mut self) {
+        if self.has_leftover() {
+            return;
+        }
+        if self.bytes_read >= self.found_until {
+            self.found.clear();
+        }
+        self.at = 0;
+        self.targets.clear();
+        self.next_target = 0;
+        let Some(inotify) = &self.inotify else { return };
+        self.batch.resize(BATCH, 0);
+        let read = inotify.read(&mut self.batch).unwrap_or(0);
+        self.batch.truncate(read);
+        self.bytes_read += read as u64;
+    }
+
+    /// Whether something has been read and not been handed out.
+    pub(crate) fn has_leftover(&self) -> bool {
+        self.at < self.batch.len()
+            || self.next_target < self.targets.len()
+            || !self.reports.is_empty()
+    }
+
+    /// The next thing to tell somebody.
+    fn next(&mut self) -> Option<(Token, Result<Change, Errno>)> {
+        loop {
+            if let Some(report) = self.reports.pop_front() {
+                let Some(monitor) = self.monitors.resolve(report.monitor) else {
+                    continue;
+                };
+                self.is_named = report.name.is_some();
+                if let Some(name) = report.name {
+                    self.name = name;
+                }
+                return Some((self.monitors[monitor].token, report.result));
+            }
+            if let Some(&target) = self.targets.get(self.next_target) {
+                self.next_target += 1;
+                let told = self.nodes.resolve(target).and_then(|node| self.tell(node));
+                if told.is_some() {
+                    return told;
+                }
+                continue;
+            }
+            self.next_record()?;
+        }
+    }
+
+    /// Takes the next record in hand.
+    fn next_record(&mut self) -> Option<()> {
+        let Some(record) = Record::first(&self.batch[self.at..]) else {
+            self.at = self.batch.len();
+            return None;
+        };
+        let (wd, mask) = (record.wd, record.mask);
+        self.record = self.at;
+        self.at += record.len;
+        self.targets.clear();
+        self.next_target = 0;
+        if mask & inotify::IN_Q_OVERFLOW != 0 {
+            self.overflowed();
+        } else if let Some(&watch) = self.by_wd.get(&wd) {
+            self.collect_targets(watch);
+            if mask & inotify::IN_IGNORED != 0 {
+                self.watch_ended(watch);
+            }
+        }
+        Some(())
+    }
+
+    /// Records are lost.
+    #[cold]
+    fn overflowed(&mut self) {
+        self.found.clear();
+        for monitor in self.monitors() {
+            let mut result = Ok(Change::ANYTHING);
+            if self.monitors[monitor].folder.is_some() {
+                let root = self.monitors[monitor].root;
+                if let Err(error) = self.explore(root, None, Explore::Again) {
+                    result = Err(error);
+                }
+            }
+            self.report_unnamed(monitor, result);
+        }
+    }
+
+    /// What the record in hand means to a node's monitor, if anything.
+    fn tell(&mut self, node: u32) -> Option<(Token, Result<Change, Errno>)> {
+        let monitor = &self.monitors[self.nodes[node].monitor];
+        let (token, is_tree) = (monitor.token, monitor.folder.is_some());
+        // Out of the way, so that the tree can be changed; it comes back in any case.
+        let batch = std::mem::take(&mut self.batch);
+        let told = Record::first(&batch[self.record..]).filter(|record| match is_tree {
+            true => self.follow(node, record),
+            false => true,
+        });
+        let change = told.map(|record| {
+            self.set_name(node, record.name);
+            Change::of(record.mask)
+        });
+        self.batch = batch;
+        Some((token, Ok(change?)))
+    }
+
+    /// Puts the name of what happened where the front end finds it. What happens to a
+    /// monitored file itself goes by the last part of its path.
+    fn set_name(&mut self, node: u32, name: &[u8]) {
+        let mut path = std::mem::take(&mut self.name);
+        self.is_named = match name {
+            [] => {
+                let whole = self.monitors[self.nodes[node].monitor].path.to_bytes();
+                path.clear();
+                let base = whole.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+                let room = path.try_reserve(base.len());
+                room.map(|()| path.extend_from_slice(base)).is_ok()
+            }
+            name => self.put_path(node, name, &mut path).is_ok(),
+        };
+        self.name = path;
+    }
+
+    /// Keeps a tree up to date with a record. Whether it is worth telling.
+    fn follow(&mut self, node: u32, record: &Record<'_>) -> bool {
+        use inotify::{IN_CREATE, IN_DELETE, IN_IGNORED, IN_ISDIR, IN_MOVED_FROM, IN_MOVED_TO};
+        let is = |mask| record.mask & mask != 0;
+        if record.name.is_empty() {
+            let is_root = self.nodes[node].parent == NIL;
+            if is(IN_IGNORED) && is_root {
+                self.drop_children(node);
+            } else if is(IN_IGNORED) {
+                self.drop_node(node);
+            }
+            // What happens to a directory of the tree, the one above it tells by name.
+            return is_root && !is(IN_IGNORED);
+        }
+        let was_found = is(IN_CREATE | IN_DELETE | IN_MOVED_FROM)
+            && self.was_found(record.wd, record.name);
+        if is(IN_ISDIR) && is(IN_DELETE | IN_MOVED_FROM) {
+            self.drop_child(node, record.name);
+        }
+        if is(IN_CREATE) && was_found {
+            return false;
+        }
+        if is(IN_ISDIR) && is(IN_CREATE | IN_MOVED_TO) {
+            self.appeared(node, record.name);
+        }
+        true
+    }
+
+    /// Starts over with an inotify instance of this process's own. Returns the first error.
+    fn renew(&mut self) -> Result<(), Errno> {
+        let Some(inotify) = &mut self.inotify else {
+            return Ok(());
+        };
+        inotify.renew()?;
+        self.forget_batch();
+        // The old numbers are the parent's, and may soon be given out again.
+        self.by_wd.clear();
+        let mut result = Ok(());
+        for monitor in self.monitors() {
+            result = result.and(self.watch_again(monitor));
+        }
+        result
+    }
+}
+
+impl Engine {
+    /// Makes a file system event handle.
+    pub fn fs_event_init(&mut self, token: Token) -> Result<Key, Errno> {
+        self.handles.insert(Kind::FsEvent(NIL), token)
+    }
+
+    fn fs_event_monitor(&self, index: u32) -> Result<u32, Errno> {
+        match self.handles[index].kind {
+            Kind::FsEvent(monitor) => Ok(monitor),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Starts to watch a file or the entries of a directory, with all below it if `recursive`.
+    /// [`Event::FsEvent`] follows whenever something happens. `EINVAL` if the handle is started.
+    ///
+    /// Symbolic links are followed on the way to `path`, and not below it.
+    pub fn fs_event_start(&mut self, key: Key, path: &CStr, recursive: bool) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        if self.fs_event_monitor(index)? != NIL {
+            return Err(Errno::EINVAL);
+        }
+        self.ensure_inotify()?;
+        let token = self.handles[index].token;
+        let monitor = self.fs_events.start(token, path, recursive)?;
+        if let Err(error) = self.io_start(self.fs_events.watcher, POLLIN) {
+            self.fs_events.stop(monitor);
+            return Err(error);
+        }
+        self.handles[index].kind = Kind::FsEvent(monitor);
+        self.handles.set_active(index, true);
+        Ok(())
+    }
+
+    fn ensure_inotify(&mut self) -> Result<(), Errno> {
+        if self.fs_events.inotify.is_none() {
+            let inotify = Inotify::new()?;
+            let fd: RawFd = inotify.fd();
+            self.poller.check(fd)?;
+            self.fs_events.batch.try_reserve_exact(BATCH)?;
+            self.fs_events.watcher = self.watchers.insert(fd, Owner::Inotify)?;
+            self.fs_events.inotify = Some(inotify);
+        }
+        Ok(())
+    }
+
+    /// Stops watching. A handle that is not started stays as it is.
+    pub fn fs_event_stop(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        self.fs_event_monitor(index)?;
+        self.stop_fs_event(index);
+        Ok(())
+    }
+
+    pub(crate) fn stop_fs_event(&mut self, index: u32) {
+        let Ok(monitor) = self.fs_event_monitor(index) else {
+            return;
+        };
+        if monitor != NIL {
+            self.handles[index].kind = Kind::FsEvent(NIL);
+            self.handles.set_active(index, false);
+            self.fs_events.stop(monitor);
+            if self.fs_events.monitor_count == 0 {
+                self.io_stop(self.fs_events.watcher);
+            }
+        }
+    }
+
+    /// What a started handle watches. `EINVAL` if it is not started.
+    pub fn fs_event_path(&self, key: Key) -> Result<&CStr, Errno> {
+        match self.fs_event_monitor(self.handles.open(key)?)? {
+            NIL => Err(Errno::EINVAL),
+            monitor => Ok(&self.fs_events.monitors[monitor].path),
+        }
+    }
+
+    /// The name that belongs to the [`Event::FsEvent`] handed out last, if there is one: an
+    /// entry's, relative to the directory that is watched, or the last part of the path of
+    /// a file.
+    pub fn fs_event_name(&self) -> Option<&[u8]> {
+        let FsEvents { name, is_named, .. } = &self.fs_events;
+        is_named.then_some(name)
+    }
+
+    /// Begins to deal with what the kernel has to tell.
+    pub(crate) fn inotify_ready(&mut self) {
+        self.fs_events.fill();
+    }
+
+    /// A run that was given up half-way may have left something behind.
+    pub(crate) fn resume_fs_events(&mut self) {
+        if self.fs_events.has_leftover() {
+            self.watchers.feed(self.fs_events.watcher, Pending::Fed);
+        }
+    }
+
+    /// The poller cannot watch the instance: every handle hears of it.
+    pub(crate) fn inotify_refused(&mut self, error: Errno) {
+        for monitor in self.fs_events.monitors() {
+            self.fs_events.report_unnamed(monitor, Err(error));
+        }
+    }
+
+    /// The next event of what was read.
+    pub(crate) fn next_fs_event(&mut self) -> Option<Event> {
+        let (token, result) = self.fs_events.next()?;
+        Some(Event::FsEvent(token, result))
+    }
+
+    /// After `fork`: watches with an instance of the child's own.
+    pub(crate) fn fork_fs_events(&mut self) -> Result<(), Errno> {
+        self.fs_events.renew()
+    }
+}

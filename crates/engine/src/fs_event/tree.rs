@@ -1,0 +1,490 @@
+//! Which directories are watched for whom, and the exploring of whole trees.
+//!
+//! A *watch* is the kernel's: one per file or directory, however many ask for it. A *node*
+//! says that a watch serves a monitor. A plain monitor has one node, its root; a recursive
+//! one has a node for every directory below, and these form a tree, from which the names
+//! that are reported are put together.
+//!
+//! Nothing that is created is missed: a directory is watched first and listed after. What
+//! is created between the two is found twice, by the listing and by the kernel's record, and
+//! `found` remembers the former so that the latter is not reported. That is exact: a name
+//! that was listed can only be created if it was removed before, and that has a record, too.
+//!
+//! A directory that moves inside a tree is forgotten where it was and explored where it is.
+
+use super::{Change, FsEvents, Monitor, Report};
+use crate::slab::{Key, NIL};
+use blacklight_sys::Errno;
+use blacklight_sys::fs::dir::{Dir, EntryType};
+use blacklight_sys::inotify::Folder;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, CString};
+
+/// How many opened directories an exploration keeps for later. Others are opened again.
+const KEPT_FOLDERS: usize = 32;
+
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// The kernel's number, or −1 when the kernel has ended the watch.
+    pub(super) wd: i32,
+    /// The nodes that it serves, in the order of their making.
+    first: u32,
+    last: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) monitor: u32,
+    watch: u32,
+    prev: u32,
+    next: u32,
+    /// The directory that this is in, or `NIL` for a root, which has no name.
+    pub(super) parent: u32,
+    name: Vec<u8>,
+    children: HashMap<Vec<u8>, u32>,
+}
+
+/// What to do with what a listing shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Explore {
+    /// It was there before: nothing is said of it.
+    Quietly,
+    /// It is new to the monitor.
+    Aloud,
+    /// Some of it may be known, and some that is known may be gone. Nothing is said of it.
+    Again,
+}
+
+/// Memory for a copy, or an error.
+pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// Errors that say something of one directory only: it is gone, it is none, or it is not
+/// ours to look into.
+fn is_local(error: &Errno) -> bool {
+    matches!(
+        *error,
+        Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EACCES | Errno::EPERM
+    )
+}
+
+impl FsEvents {
+    /// The watch with that number of the kernel's.
+    fn watch(&mut self, wd: i32) -> Result<u32, Errno> {
+        if let Some(&watch) = self.by_wd.get(&wd) {
+            return Ok(watch);
+        }
+        self.by_wd.try_reserve(1)?;
+        let watch = self.watches.insert(Watch {
+            wd,
+            first: NIL,
+            last: NIL,
+        })?;
+        self.by_wd.insert(wd, watch.index);
+        Ok(watch.index)
+    }
+
+    /// Ends a watch that serves nobody.
+    fn end_watch_if_unused(&mut self, watch: u32) {
+        let Watch { wd, first, .. } = self.watches[watch];
+        if first == NIL {
+            self.watches.remove(watch);
+            self.end_wd(wd);
+        }
+    }
+
+    fn end_wd(&mut self, wd: i32) {
+        self.found.remove(&wd);
+        if wd != -1 {
+            self.by_wd.remove(&wd);
+            self.inotify().unwatch(wd);
+        }
+    }
+
+    /// The kernel has ended a watch: its number means nothing any more. The nodes stay.
+    pub(super) fn watch_ended(&mut self, watch: u32) {
+        let wd = std::mem::replace(&mut self.watches[watch].wd, -1);
+        self.by_wd.remove(&wd);
+        self.found.remove(&wd);
+    }
+
+    /// Makes a node for a watch, at the end of its list.
+    pub(super) fn add_node(
+        &mut self,
+        wd: i32,
+        monitor: u32,
+        parent: u32,
+        name: &[u8],
+    ) -> Result<u32, Errno> {
+        let watch = match self.watch(wd) {
+            Ok(watch) => watch,
+            Err(error) => {
+                self.end_wd(wd);
+                return Err(error);
+            }
+        };
+        self.new_node(monitor, parent, name)
+            .inspect(|&node| self.attach(node, watch))
+            .inspect_err(|_| self.end_watch_if_unused(watch))
+    }
+
+    fn new_node(&mut self, monitor: u32, parent: u32, name: &[u8]) -> Result<u32, Errno> {
+        let key = copied(name)?;
+        if parent != NIL {
+            self.nodes[parent].children.try_reserve(1)?;
+        }
+        let node = Node {
+            monitor,
+            watch: NIL,
+            prev: NIL,
+            next: NIL,
+            parent,
+            name: copied(name)?,
+            children: HashMap::new(),
+        };
+        let node = self.nodes.insert(node)?.index;
+        if parent != NIL {
+            self.nodes[parent].children.insert(key, node);
+        }
+        Ok(node)
+    }
+
+    fn attach(&mut self, node: u32, watch: u32) {
+        let prev = std::mem::replace(&mut self.watches[watch].last, node);
+        match prev {
+            NIL => self.watches[watch].first = node,
+            prev => self.nodes[prev].next = node,
+        }
+        let node = &mut self.nodes[node];
+        (node.watch, node.prev, node.next) = (watch, prev, NIL);
+    }
+
+    fn detach(&mut self, index: u32) {
+        let node = &mut self.nodes[index];
+        let (prev, next) = (node.prev, node.next);
+        let watch = std::mem::replace(&mut node.watch, NIL);
+        if watch == NIL {
+            return;
+        }
+        match prev {
+            NIL => self.watches[watch].first = next,
+            prev => self.nodes[prev].next = next,
+        }
+        match next {
+            NIL => self.watches[watch].last = prev,
+            next => self.nodes[next].prev = prev,
+        }
+        self.end_watch_if_unused(watch);
+    }
+
+    /// The keys of the nodes that a watch serves, into `targets`.
+    pub(super) fn collect_targets(&mut self, watch: u32) {
+        self.targets.clear();
+        self.next_target = 0;
+        let mut node = self.watches[watch].first;
+        while node != NIL {
+            if self.targets.try_reserve(1).is_err() {
+                return;
+            }
+            self.targets.push(self.nodes.key(node));
+            node = self.nodes[node].next;
+        }
+    }
+
+    /// Whether the kernel still watches a node.
+    fn is_watched(&self, node: u32) -> bool {
+        let watch = self.nodes[node].watch;
+        watch != NIL && self.watches[watch].wd != -1
+    }
+
+    /// Forgets a node and all below it.
+    pub(super) fn drop_node(&mut self, node: u32) {
+        let Node { parent, .. } = self.nodes[node];
+        if parent != NIL {
+            let name = std::mem::take(&mut self.nodes[node].name);
+            self.nodes[parent].children.remove(&name);
+        }
+        let mut left = vec![node];
+        while let Some(node) = left.pop() {
+            self.detach(node);
+            let entry = &mut self.nodes[node];
+            entry.name = Vec::new();
+            left.extend(std::mem::take(&mut entry.children).into_values());
+            self.nodes.remove(node);
+        }
+    }
+
+    /// Forgets what is below a node.
+    pub(super) fn drop_children(&mut self, node: u32) {
+        let children = std::mem::take(&mut self.nodes[node].children);
+        for child in children.into_values() {
+            self.nodes[child].parent = NIL;
+            self.drop_node(child);
+        }
+    }
+
+    /// Forgets the directory of that name in a node's, if it is known.
+    pub(super) fn drop_child(&mut self, node: u32, name: &[u8]) {
+        if let Some(&child) = self.nodes[node].children.get(name) {
+            self.drop_node(child);
+        }
+    }
+
+    /// Puts the name of an entry of a node's directory together, relative to the root, without
+    /// allocating if the buffer is large enough.
+    pub(super) fn put_path(&self, node: u32, name: &[u8], path: &mut Vec<u8>) -> Result<(), Errno> {
+        let ancestors = || {
+            let parent = |&node: &u32| Some(self.nodes[node].parent);
+            std::iter::successors(Some(node), parent)
+                .take_while(|&node| self.nodes[node].parent != NIL)
+        };
+        let len = ancestors().fold(name.len(), |len, node| {
+            len + self.nodes[node].name.len() + 1
+        });
+        path.clear();
+        path.try_reserve(len)?;
+        path.resize(len, b'/');
+        let mut end = len - name.len();
+        path[end..].copy_from_slice(name);
+        for node in ancestors() {
+            let name = &self.nodes[node].name;
+            let start = end - 1 - name.len();
+            path[start..end - 1].copy_from_slice(name);
+            end = start;
+        }
+        Ok(())
+    }
+
+    /// Opens a node's directory, from its root on downwards.
+    fn open_folder(&self, node: u32) -> Result<Folder, Errno> {
+        let monitor = &self.monitors[self.nodes[node].monitor];
+        let root = monitor.folder.as_ref().ok_or(Errno::ENOTDIR)?;
+        let mut steps = Vec::new();
+        let mut at = node;
+        while self.nodes[at].parent != NIL {
+            steps.try_reserve(1)?;
+            steps.push(at);
+            at = self.nodes[at].parent;
+        }
+        let mut folder = root.enter(c".")?;
+        for step in steps.into_iter().rev() {
+            folder = folder.enter(&c_name(&self.nodes[step].name)?)?;
+        }
+        Ok(folder)
+    }
+
+    /// A directory has appeared in a node's: watches it and all below it, and queues reports
+    /// of what is found there.
+    pub(super) fn appeared(&mut self, node: u32, name: &[u8]) {
+        let explored = c_name(name).and_then(|name| {
+            let folder = self.open_folder(node)?;
+            match self.enter(node, &folder, &name, Explore::Aloud)? {
+                Some((child, folder)) => self.explore(child, Some(folder), Explore::Aloud),
+                None => Ok(()),
+            }
+        });
+        if let Err(error) = explored
+            && !is_local(&error)
+        {
+            self.report(node, name, Err(error));
+        }
+        self.found_until = self.bytes_read + self.inotify().pending();
+    }
+
+    /// Watches all below a node.
+    pub(super) fn explore(
+        &mut self,
+        node: u32,
+        folder: Option<Folder>,
+        how: Explore,
+    ) -> Result<(), Errno> {
+        let mut left = vec![(self.nodes.key(node), folder)];
+        let mut kept = left.iter().filter(|(_, folder)| folder.is_some()).count();
+        while let Some((key, folder)) = left.pop() {
+            kept -= usize::from(folder.is_some());
+            let Some(node) = self.nodes.resolve(key) else {
+                continue;
+            };
+            let listed = match folder {
+                Some(folder) => Ok(folder),
+                None => self.open_folder(node),
+            };
+            let listed =
+                listed.and_then(|folder| self.list(node, &folder, how, &mut left, &mut kept));
+            if let Err(error) = listed
+                && !is_local(&error)
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists a node's directory, and puts the directories in it on the list of those that
+    /// are left to be explored.
+    fn list(
+        &mut self,
+        node: u32,
+        folder: &Folder,
+        how: Explore,
+        left: &mut Vec<(Key, Option<Folder>)>,
+        kept: &mut usize,
+    ) -> Result<(), Errno> {
+        let mut dir = Dir::open(&folder.link())?;
+        let mut seen = HashSet::new();
+        while let Some((name, kind)) = dir.read()? {
+            if how == Explore::Aloud {
+                self.find(node, name.to_bytes())?;
+            }
+            if !matches!(kind, EntryType::Dir | EntryType::Unknown) {
+                continue;
+            }
+            if how == Explore::Again {
+                seen.try_reserve(1)?;
+                seen.insert(copied(name.to_bytes())?);
+            }
+            if let Some((child, folder)) = self.enter(node, folder, name, how)? {
+                left.try_reserve(1)?;
+                let keeps = *kept < KEPT_FOLDERS;
+                *kept += usize::from(keeps);
+                left.push((self.nodes.key(child), keeps.then_some(folder)));
+            }
+        }
+        if how == Explore::Again {
+            let gone = |(name, &child): (&Vec<u8>, &u32)| (!seen.contains(name)).then_some(child);
+            let gone: Vec<u32> = self.nodes[node].children.iter().filter_map(gone).collect();
+            gone.into_iter().for_each(|child| self.drop_node(child));
+        }
+        Ok(())
+    }
+
+    /// Watches a directory in a node's. `None` if there is nothing to explore: it is gone,
+    /// is none, or is known.
+    fn enter(
+        &mut self,
+        parent: u32,
+        within: &Folder,
+        name: &CStr,
+        how: Explore,
+    ) -> Result<Option<(u32, Folder)>, Errno> {
+        let opened = within.enter(name).and_then(|folder| {
+            let wd = self.inotify().watch_folder(&folder)?;
+            Ok((folder, wd))
+        });
+        let (folder, mut wd) = match opened {
+            Ok(opened) => opened,
+            Err(error) if is_local(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let name = name.to_bytes();
+        let monitor = self.nodes[parent].monitor;
+        if let Some(known) = self.node_of(wd, monitor) {
+            let node = &self.nodes[known];
+            if node.parent == parent && node.name == name {
+                return Ok((how == Explore::Again).then_some((known, folder)));
+            }
+            if self.is_within(parent, known) {
+                // A mount leads back into the tree from further down.
+                return Ok(None);
+            }
+            // It was somewhere else, and the record of its leaving is still to come.
+            self.drop_node(known);
+            wd = self.inotify().watch_folder(&folder)?;
+        }
+        self.drop_child(parent, name);
+        let node = self.add_node(wd, monitor, parent, name)?;
+        Ok(Some((node, folder)))
+    }
+
+    /// The node through which a watch serves a monitor.
+    fn node_of(&self, wd: i32, monitor: u32) -> Option<u32> {
+        let watch = *self.by_wd.get(&wd)?;
+        let next = |&node: &u32| Some(self.nodes[node].next);
+        std::iter::successors(Some(self.watches[watch].first), next)
+            .take_while(|&node| node != NIL)
+            .find(|&node| self.nodes[node].monitor == monitor)
+    }
+
+    /// Whether a node is another or below it.
+    fn is_within(&self, mut node: u32, other: u32) -> bool {
+        while node != NIL && node != other {
+            node = self.nodes[node].parent;
+        }
+        node == other
+    }
+
+    /// Queues the report of what a listing has shown.
+    fn find(&mut self, node: u32, name: &[u8]) -> Result<(), Errno> {
+        let watch = self.nodes[node].watch;
+        if watch != NIL {
+            self.found.try_reserve(1)?;
+            let found = self.found.entry(self.watches[watch].wd).or_default();
+            found.try_reserve(1)?;
+            found.insert(copied(name)?);
+        }
+        self.report(node, name, Ok(Change::RENAMED));
+        Ok(())
+    }
+
+    /// Whether a listing has shown the entry already, which holds once.
+    pub(super) fn was_found(&mut self, wd: i32, name: &[u8]) -> bool {
+        self.found
+            .get_mut(&wd)
+            .is_some_and(|found| found.remove(name))
+    }
+
+    /// Queues a report on an entry of a node's directory. Without memory there is none.
+    pub(super) fn report(&mut self, node: u32, name: &[u8], result: Result<Change, Errno>) {
+        let mut path = Vec::new();
+        if self.put_path(node, name, &mut path).is_ok() && self.reports.try_reserve(1).is_ok() {
+            self.reports.push_back(Report {
+                monitor: self.monitors.key(self.nodes[node].monitor),
+                name: Some(path),
+                result,
+            });
+        }
+    }
+
+    /// Queues a report to a monitor that names nothing.
+    pub(super) fn report_unnamed(&mut self, monitor: u32, result: Result<Change, Errno>) {
+        if self.reports.try_reserve(1).is_ok() {
+            self.reports.push_back(Report {
+                monitor: self.monitors.key(monitor),
+                name: None,
+                result,
+            });
+        }
+    }
+
+    /// Watches a monitor's root with a fresh inotify instance, and all below it, unless the
+    /// kernel had ended the watch before.
+    pub(super) fn watch_again(&mut self, monitor: u32) -> Result<(), Errno> {
+        let root = self.monitors[monitor].root;
+        let was_watched = self.is_watched(root);
+        self.drop_children(root);
+        self.detach(root);
+        if !was_watched {
+            return Ok(());
+        }
+        let Monitor { path, folder, .. } = &self.monitors[monitor];
+        let wd = match folder {
+            Some(folder) => self.inotify().watch_folder(folder),
+            None => self.inotify().watch(path),
+        };
+        let is_folder = folder.is_some();
+        let watch = wd.and_then(|wd| self.watch(wd))?;
+        self.attach(root, watch);
+        match is_folder {
+            true => self.explore(root, None, Explore::Quietly),
+            false => Ok(()),
+        }
+    }
+}
+
+fn c_name(name: &[u8]) -> Result<CString, Errno> {
+    CString::new(copied(name)?).map_err(|_| Errno::EINVAL)
+}

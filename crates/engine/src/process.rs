@@ -1,0 +1,292 @@
+//! Process handles: children, and their end.
+//!
+//! A child is awaited by its *pidfd*, a descriptor that becomes readable when the child ends:
+//! each end costs the same however many children there are, and only the loop's own children
+//! are ever waited for. Where there is no pidfd, or the poller does not take it, the loop
+//! watches for SIGCHLD and then looks at those children that it has no other word of.
+//!
+//! SIGCHLD is also watched while the process ignores it: else the kernel would forget how the
+//! children ended.
+//!
+//! Ends are handed out after everything else that a poll has brought, as in libuv, where they
+//! are signals: what a child has written before its end can be read before it.
+
+use crate::engine::Engine;
+use crate::event::{Event, Token};
+use crate::handle::Kind;
+use crate::io::Owner;
+use crate::slab::{Key, NIL, Slab};
+use blacklight_sys::poll::POLLIN;
+use blacklight_sys::process::{self, Child, Command, SpawnError};
+use blacklight_sys::{Errno, signal};
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+#[derive(Debug)]
+struct Process {
+    handle: u32,
+    pid: i32,
+    running: bool,
+    /// The descriptor of the child and its watcher, while that is how it is awaited.
+    pidfd: Option<OwnedFd>,
+    watcher: u32,
+    /// SIGCHLD must be watched for as long as it runs.
+    needs_signal: bool,
+    /// In the queue of those to be looked at.
+    queued: bool,
+}
+
+/// The children of a loop.
+#[derive(Debug)]
+pub(crate) struct Processes {
+    slab: Slab<Process>,
+    /// Those that may have ended.
+    ended: VecDeque<u32>,
+    /// How many of them belong to the phase in progress.
+    ended_left: usize,
+    /// The watcher for SIGCHLD, and how many children need it.
+    child_signal: u32,
+    needs_signal: usize,
+}
+
+impl Processes {
+    pub(crate) fn new() -> Processes {
+        Processes {
+            slab: Slab::new(),
+            ended: VecDeque::new(),
+            ended_left: 0,
+            child_signal: NIL,
+            needs_signal: 0,
+        }
+    }
+
+    /// Whether a child is to be looked at.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    fn queue(&mut self, process: u32) {
+        let entry = &mut self.slab[process];
+        if entry.running && !entry.queued {
+            entry.queued = true;
+            self.ended.push_back(process);
+        }
+    }
+}
+
+impl Engine {
+    /// Makes a process handle without a child.
+    pub fn process_init(&mut self, token: Token) -> Result<Key, Errno> {
+        let process = self.processes.slab.insert(Process {
+            handle: 0,
+            pid: 0,
+            running: false,
+            pidfd: None,
+            watcher: NIL,
+            needs_signal: false,
+            queued: false,
+        })?;
+        // Room for every process once.
+        let room = self.processes.slab.capacity();
+        let ended = &mut self.processes.ended;
+        let made = ended
+            .try_reserve(room.saturating_sub(ended.len()))
+            .map_err(Errno::from)
+            .and_then(|()| self.handles.insert(Kind::Process(process.index), token));
+        let key = made.inspect_err(|_| self.processes.slab.remove(process.index))?;
+        self.processes.slab[process.index].handle = key.index;
+        Ok(key)
+    }
+
+    fn open_process(&self, key: Key) -> Result<u32, Errno> {
+        match self.handles[self.handles.open(key)?].kind {
+            Kind::Process(process) => Ok(process),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Starts a child; its number. [`Event::Exit`] follows when it has ended. `EBUSY` if the
+    /// handle has one already.
+    pub fn process_spawn(&mut self, key: Key, command: &Command<'_>) -> Result<i32, SpawnError> {
+        let process = self.open_process(key)?;
+        if self.processes.slab[process].running {
+            return Err(Errno::EBUSY.into());
+        }
+        let guarded = signal::ignores_children();
+        if guarded {
+            self.need_child_signal(process)?;
+        }
+        let watcher = self.watchers.insert(-1, Owner::Process(process));
+        let spawned = match watcher {
+            Ok(_) => process::spawn(command),
+            Err(error) => Err(error.into()),
+        };
+        let Child { pid, pidfd } = match spawned {
+            Ok(child) => child,
+            Err(error) => {
+                if let Ok(watcher) = watcher {
+                    self.io_close(watcher);
+                }
+                self.spare_child_signal(process);
+                return Err(error);
+            }
+        };
+        let entry = &mut self.processes.slab[process];
+        entry.pid = pid;
+        entry.running = true;
+        entry.watcher = watcher.unwrap_or(NIL);
+        self.handles.set_active(key.index, true);
+        if self.watch_child(process, pidfd).is_err() {
+            self.await_child_by_signal(process);
+        }
+        Ok(pid)
+    }
+
+    fn watch_child(&mut self, process: u32, pidfd: Option<OwnedFd>) -> Result<(), Errno> {
+        let pidfd = pidfd
+            .filter(|_| !self.poller.is_simulated())
+            .ok_or(Errno::ENOSYS)?;
+        let entry = &mut self.processes.slab[process];
+        let watcher = entry.watcher;
+        self.watchers.attach(watcher, pidfd.as_raw_fd())?;
+        entry.pidfd = Some(pidfd);
+        self.io_start(watcher, POLLIN)
+    }
+
+    /// Awaits a child by SIGCHLD in place of its pidfd. It may have ended already.
+    fn await_child_by_signal(&mut self, process: u32) {
+        self.release_pidfd(process);
+        // Without memory for the watcher the child is looked at whenever the loop turns.
+        let _ = self.need_child_signal(process);
+        self.processes.queue(process);
+    }
+
+    fn need_child_signal(&mut self, process: u32) -> Result<(), Errno> {
+        if self.processes.slab[process].needs_signal {
+            return Ok(());
+        }
+        if self.processes.child_signal == NIL {
+            self.processes.child_signal = self.start_child_signal()?;
+        }
+        self.processes.slab[process].needs_signal = true;
+        self.processes.needs_signal += 1;
+        Ok(())
+    }
+
+    fn spare_child_signal(&mut self, process: u32) {
+        if std::mem::take(&mut self.processes.slab[process].needs_signal) {
+            self.processes.needs_signal -= 1;
+            if self.processes.needs_signal == 0 {
+                let watcher = std::mem::replace(&mut self.processes.child_signal, NIL);
+                self.stop_child_signal(watcher);
+            }
+        }
+    }
+
+    fn release_pidfd(&mut self, process: u32) {
+        let watcher = std::mem::replace(&mut self.processes.slab[process].watcher, NIL);
+        if watcher != NIL {
+            self.io_close(watcher);
+        }
+        self.processes.slab[process].pidfd = None;
+    }
+
+    /// Sends a signal to the child; zero only asks whether it is there. `ESRCH` once it has
+    /// ended and that was told, whoever has its number by then.
+    pub fn process_kill(&self, key: Key, signum: i32) -> Result<(), Errno> {
+        let entry = &self.processes.slab[self.open_process(key)?];
+        match &entry.pidfd {
+            _ if !entry.running => Err(Errno::ESRCH),
+            Some(pidfd) => process::kill_by_pidfd(pidfd, entry.pid, signum),
+            None => process::kill(entry.pid, signum),
+        }
+    }
+
+    /// The poller says that a child has ended, or that it cannot watch for that.
+    pub(crate) fn process_ready(&mut self, process: u32, result: Result<u32, Errno>) {
+        match result {
+            // A pidfd that somebody closed behind our back tells nothing any more.
+            Ok(mask) if mask & POLLIN != 0 => self.processes.queue(process),
+            _ => self.await_child_by_signal(process),
+        }
+    }
+
+    /// Some child has ended: looks at all that are awaited by signal.
+    pub(crate) fn examine_children(&mut self) {
+        for process in 0..self.processes.slab.capacity() as u32 {
+            if self.processes.slab[process].pidfd.is_none() {
+                self.processes.queue(process);
+            }
+        }
+    }
+
+    pub(crate) fn begin_exits(&mut self) {
+        self.processes.ended_left = self.processes.ended.len();
+    }
+
+    /// The next child that has ended.
+    pub(crate) fn next_exit(&mut self) -> Option<Event> {
+        while self.processes.ended_left > 0 {
+            self.processes.ended_left -= 1;
+            let process = self.processes.ended.pop_front()?;
+            let entry = &mut self.processes.slab[process];
+            entry.queued = false;
+            if !entry.running {
+                continue;
+            }
+            let (status, signum) = match process::wait(entry.pid) {
+                Ok(None) => {
+                    let lost = entry.pidfd.is_none() && !entry.needs_signal;
+                    if lost {
+                        self.processes.queue(process);
+                    }
+                    continue;
+                }
+                Ok(Some(status)) => status,
+                // Somebody else has waited for our child, and nobody will ever know.
+                Err(error) => (i64::from(error.code()), 0),
+            };
+            let handle = self.end_process(process);
+            return Some(Event::Exit(self.handles[handle].token, status, signum));
+        }
+        None
+    }
+
+    /// Does not await the child any more.
+    fn end_process(&mut self, process: u32) -> u32 {
+        self.release_pidfd(process);
+        self.spare_child_signal(process);
+        let entry = &mut self.processes.slab[process];
+        entry.running = false;
+        let handle = entry.handle;
+        self.handles.set_active(handle, false);
+        handle
+    }
+
+    /// Forgets the handle. A child that runs is left alone: its end is not ours to see.
+    pub(crate) fn release_process(&mut self, process: u32) {
+        self.end_process(process);
+        if std::mem::take(&mut self.processes.slab[process].queued) {
+            self.processes.ended.retain(|&other| other != process);
+            self.processes.ended_left = self.processes.ended_left.min(self.processes.ended.len());
+        }
+        self.processes.slab.remove(process);
+    }
+
+    /// In the child of a fork: the children are the parent's, and nothing is heard of them.
+    pub(crate) fn disown_children(&mut self) {
+        for process in 0..self.processes.slab.capacity() as u32 {
+            if self.processes.slab[process].running {
+                self.release_pidfd(process);
+                self.spare_child_signal(process);
+                let entry = &mut self.processes.slab[process];
+                // Still active, as its handle's user knows it, but never looked at.
+                entry.running = false;
+                entry.queued = false;
+            }
+        }
+        self.processes.ended.clear();
+        self.processes.ended_left = 0;
+    }
+}

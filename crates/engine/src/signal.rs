@@ -1,0 +1,338 @@
+//! Signal handles: signals as events of the loop.
+//!
+//! The process's one handler counts what it catches in an inbox that it shares with the loop;
+//! see [`blacklight_sys::signal`]. A watcher remembers how many signals had been caught when it
+//! was started and how many it has told of since, so it tells of every signal that was caught
+//! while it was started, however many come at once, and of none before.
+//!
+//! Signals come after everything else that a poll has brought. What is caught while they are
+//! handed out waits for the next turn.
+//!
+//! A one-shot watcher is stopped after its callback, unless that has started it again:
+//! [`Engine::signal_settle`].
+
+use crate::engine::Engine;
+use crate::event::{Event, Token};
+use crate::handle::Kind;
+use crate::slab::{Key, Slab};
+use blacklight_sys::Errno;
+use blacklight_sys::signal::Subscription;
+use std::collections::VecDeque;
+
+/// Who is told of a signal.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    /// A handle, by its index.
+    Handle(u32),
+    /// The loop's own children; see `process.rs`.
+    Children,
+}
+
+#[derive(Debug)]
+struct Watcher {
+    owner: Owner,
+    signum: i32,
+    one_shot: bool,
+    /// Unique to each start; zero while stopped.
+    order: u64,
+    /// How many signals have been told of, and how many there are to tell of for now.
+    seen: u32,
+    until: u32,
+    /// In the queue of those with something to tell.
+    queued: bool,
+}
+
+/// The signal watchers of a loop.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    /// Made when the first watcher is started.
+    subscription: Option<Subscription>,
+    slab: Slab<Watcher>,
+    /// Signal number, order and index of each started watcher, sorted.
+    started: Vec<(i32, u64, u32)>,
+    /// Order and index of those with something to tell. Some may have been stopped since.
+    due: VecDeque<(u64, u32)>,
+    orders: u64,
+    /// The one-shot watcher whose callback is running.
+    settling: Option<(u64, u32)>,
+}
+
+impl Signals {
+    pub(crate) fn new() -> Signals {
+        Signals {
+            subscription: None,
+            slab: Slab::new(),
+            started: Vec::new(),
+            due: VecDeque::new(),
+            orders: 0,
+            settling: None,
+        }
+    }
+
+    /// Whether something has been caught that nobody was told of.
+    #[inline]
+    pub(crate) fn has_pending(&self) -> bool {
+        self.subscription
+            .as_ref()
+            .is_some_and(Subscription::has_pending)
+    }
+
+    fn insert(&mut self, owner: Owner) -> Result<u32, Errno> {
+        let watcher = Watcher {
+            owner,
+            signum: 0,
+            one_shot: false,
+            order: 0,
+            seen: 0,
+            until: 0,
+            queued: false,
+        };
+        Ok(self.slab.insert(watcher)?.index)
+    }
+
+    /// Starts a stopped watcher.
+    fn start(&mut self, index: u32, signum: i32, one_shot: bool) -> Result<(), Errno> {
+        self.started.try_reserve(1)?;
+        let places = self.started.len() + 1;
+        self.due
+            .try_reserve(places.saturating_sub(self.due.len()))?;
+        let subscription = self.subscription.as_ref().ok_or(Errno::EINVAL)?;
+        let caught = subscription.add(signum, one_shot)?;
+        self.orders += 1;
+        let order = self.orders;
+        let watcher = &mut self.slab[index];
+        debug_assert_eq!(watcher.order, 0, "a watcher is started twice");
+        (watcher.signum, watcher.one_shot, watcher.order) = (signum, one_shot, order);
+        (watcher.seen, watcher.until, watcher.queued) = (caught, caught, false);
+        let place = self
+            .started
+            .partition_point(|entry| *entry < (signum, order, index));
+        self.started.insert(place, (signum, order, index));
+        Ok(())
+    }
+
+    /// Makes a started watcher one-shot or not, and sees to it that it can fire once more.
+    fn rearm(&mut self, index: u32, one_shot: bool) -> Result<(), Errno> {
+        let watcher = &mut self.slab[index];
+        let settles = self.settling == Some((watcher.order, index));
+        if watcher.one_shot == one_shot && !settles {
+            return Ok(());
+        }
+        if let Some(subscription) = &self.subscription {
+            // First one more and then one less: no signal falls in between.
+            subscription.add(watcher.signum, one_shot)?;
+            subscription.remove(watcher.signum, watcher.one_shot);
+        }
+        watcher.one_shot = one_shot;
+        if settles {
+            self.settling = None;
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, index: u32) {
+        let watcher = &mut self.slab[index];
+        let entry = (watcher.signum, std::mem::take(&mut watcher.order), index);
+        if entry.1 == 0 {
+            return;
+        }
+        if let Ok(place) = self.started.binary_search(&entry) {
+            self.started.remove(place);
+        }
+        if let Some(subscription) = &self.subscription {
+            subscription.remove(watcher.signum, watcher.one_shot);
+        }
+    }
+
+    /// Queues the watchers of what has been caught.
+    fn collect(&mut self) {
+        let Some(subscription) = &self.subscription else {
+            return;
+        };
+        for signum in subscription.take_pending() {
+            let caught = subscription.caught(signum);
+            let first = self.started.partition_point(|entry| entry.0 < signum);
+            let watchers = self.started[first..]
+                .iter()
+                .take_while(|entry| entry.0 == signum);
+            for &(_, order, index) in watchers {
+                let watcher = &mut self.slab[index];
+                watcher.until = caught;
+                if watcher.seen != caught && !watcher.queued {
+                    watcher.queued = true;
+                    self.due.push_back((order, index));
+                }
+            }
+        }
+    }
+
+    /// The next one to tell of a signal. Watchers take turns if there are several to tell of.
+    fn next(&mut self) -> Option<(Owner, i32)> {
+        while let Some((order, index)) = self.due.pop_front() {
+            let watcher = &mut self.slab[index];
+            if watcher.order != order {
+                continue;
+            }
+            watcher.queued = false;
+            if watcher.seen == watcher.until {
+                continue;
+            }
+            watcher.seen = match watcher.owner {
+                Owner::Handle(_) => watcher.seen.wrapping_add(1),
+                // One look at the children is enough for all of their signals.
+                Owner::Children => watcher.until,
+            };
+            if watcher.one_shot {
+                self.settling = Some((order, index));
+            } else if watcher.seen != watcher.until {
+                watcher.queued = true;
+                self.due.push_back((order, index));
+            }
+            return Some((watcher.owner, watcher.signum));
+        }
+        None
+    }
+
+    /// In the child of a fork: what had been caught until then is the parent's.
+    pub(crate) fn fork(&mut self) {
+        let Some(subscription) = &self.subscription else {
+            return;
+        };
+        subscription.fork();
+        self.due.clear();
+        for &(signum, _, index) in &self.started {
+            let watcher = &mut self.slab[index];
+            watcher.seen = subscription.inherited(signum);
+            watcher.until = watcher.seen;
+            watcher.queued = false;
+        }
+    }
+
+    /// At the end of a run: whoever waits for the loop's descriptor must hear of what has been
+    /// caught already.
+    #[inline]
+    pub(crate) fn rest(&self) {
+        if let Some(subscription) = &self.subscription
+            && subscription.has_pending()
+        {
+            subscription.remind();
+        }
+    }
+}
+
+impl Engine {
+    /// Makes a signal handle, stopped.
+    pub fn signal_init(&mut self, token: Token) -> Result<Key, Errno> {
+        let watcher = self.signals.insert(Owner::Handle(0))?;
+        let key = self
+            .handles
+            .insert(Kind::Signal(watcher), token)
+            .inspect_err(|_| self.signals.slab.remove(watcher))?;
+        self.signals.slab[watcher].owner = Owner::Handle(key.index);
+        Ok(key)
+    }
+
+    fn signal_watcher(&self, key: Key) -> Result<(u32, u32), Errno> {
+        let index = self.handles.open(key)?;
+        match self.handles[index].kind {
+            Kind::Signal(watcher) => Ok((index, watcher)),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn subscribe(&mut self) -> Result<(), Errno> {
+        if self.signals.subscription.is_none() {
+            let eventfd = self.receiver.mailbox.eventfd.clone();
+            self.signals.subscription = Some(Subscription::new(eventfd)?);
+        }
+        Ok(())
+    }
+
+    /// Watches for a signal, in place of the one watched before; a one-shot handle for the
+    /// next one only. `EINVAL` if there is no such signal or it cannot be caught; the handle is
+    /// stopped then, unless the number was zero.
+    pub fn signal_start(&mut self, key: Key, signum: i32, one_shot: bool) -> Result<(), Errno> {
+        let (index, watcher) = self.signal_watcher(key)?;
+        if signum == 0 {
+            return Err(Errno::EINVAL);
+        }
+        if self.handles.is_active(index) && self.signals.slab[watcher].signum == signum {
+            return self.signals.rearm(watcher, one_shot);
+        }
+        self.subscribe()?;
+        self.stop_signal(index, watcher);
+        self.signals.start(watcher, signum, one_shot)?;
+        self.handles.set_active(index, true);
+        Ok(())
+    }
+
+    /// Stops watching. What has been caught and not told of yet is forgotten.
+    pub fn signal_stop(&mut self, key: Key) -> Result<(), Errno> {
+        let (index, watcher) = self.signal_watcher(key)?;
+        self.stop_signal(index, watcher);
+        Ok(())
+    }
+
+    fn stop_signal(&mut self, index: u32, watcher: u32) {
+        self.signals.stop(watcher);
+        self.handles.set_active(index, false);
+    }
+
+    pub(crate) fn release_signal(&mut self, index: u32, watcher: u32) {
+        self.stop_signal(index, watcher);
+        self.signals.slab.remove(watcher);
+    }
+
+    /// Starts watching for the end of children, without a handle; the watcher.
+    pub(crate) fn start_child_signal(&mut self) -> Result<u32, Errno> {
+        self.subscribe()?;
+        let watcher = self.signals.insert(Owner::Children)?;
+        self.signals
+            .start(watcher, blacklight_sys::signal::SIGCHLD, false)
+            .inspect_err(|_| self.signals.slab.remove(watcher))?;
+        Ok(watcher)
+    }
+
+    pub(crate) fn stop_child_signal(&mut self, watcher: u32) {
+        self.signals.stop(watcher);
+        self.signals.slab.remove(watcher);
+    }
+
+    /// Looks for what has been caught.
+    pub(crate) fn collect_signals(&mut self) {
+        if self.signals.has_pending() {
+            // The eventfd has been written to, and perhaps nobody has looked at it yet.
+            self.receiver.signalled = true;
+            self.signals.collect();
+        }
+    }
+
+    /// Stops the one-shot handle whose callback was called last, unless the callback has
+    /// started or stopped it; its token, if so. The engine does this by itself when it is
+    /// asked for the next event: this is for front ends whose users look at the handle.
+    pub fn signal_settle(&mut self) -> Option<Token> {
+        let (order, watcher) = self.signals.settling.take()?;
+        let entry = &self.signals.slab[watcher];
+        match entry.owner {
+            Owner::Handle(index) if entry.order == order => {
+                self.stop_signal(index, watcher);
+                Some(self.handles[index].token)
+            }
+            _ => None,
+        }
+    }
+
+    /// The next signal to tell of.
+    pub(crate) fn next_signal(&mut self) -> Option<Event> {
+        self.signal_settle();
+        while let Some((owner, signum)) = self.signals.next() {
+            match owner {
+                Owner::Handle(index) => {
+                    return Some(Event::Signal(self.handles[index].token, signum));
+                }
+                Owner::Children => self.examine_children(),
+            }
+        }
+        None
+    }
+}

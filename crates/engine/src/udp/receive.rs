@@ -1,0 +1,149 @@
+//! Receiving: datagrams, and the errors that earlier ones have met with.
+
+use super::{Engine, MAX_PER_TURN};
+use crate::event::{Event, Token};
+use crate::slab::Key;
+use blacklight_sys::Errno;
+use blacklight_sys::buffer::Room;
+use blacklight_sys::datagram::{self, Datagram, Inbox, Report, SenderRoom};
+use blacklight_sys::poll::POLLIN;
+use blacklight_sys::socket::AF_INET;
+use std::mem::MaybeUninit;
+
+impl Engine {
+    /// Starts receiving: [`Event::Receive`] follows whenever there is something. A handle
+    /// without a socket gets one first, bound to a port of the kernel's choice. `EALREADY` if
+    /// the handle is receiving.
+    pub fn udp_receive_start(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.open_udp(key)?;
+        if self.udp(index).receiving {
+            return Err(Errno::EALREADY);
+        }
+        self.udp_ensure_bound(index, AF_INET, false)?;
+        let udp = self.udp(index);
+        let (handle, watcher) = (udp.handle, udp.watcher);
+        self.io_want(watcher, POLLIN)?;
+        self.udp_mut(index).receiving = true;
+        self.handles.set_active(handle, true);
+        Ok(())
+    }
+
+    /// Stops receiving. A handle that does not receive stays as it is.
+    pub fn udp_receive_stop(&mut self, key: Key) {
+        if let Ok(index) = self.open_udp(key)
+            && self.udp(index).receiving
+        {
+            self.stop_receiving(index);
+        }
+    }
+
+    fn stop_receiving(&mut self, index: u32) {
+        let udp = self.udp_mut(index);
+        udp.receiving = false;
+        let watcher = udp.watcher;
+        self.io_unwant(watcher, POLLIN);
+        self.udp_update_active(index);
+    }
+
+    /// The poller has something for the handle.
+    pub(super) fn begin_receiving(&mut self, index: u32) {
+        let udp = self.udp_mut(index);
+        udp.more = true;
+        udp.budget = MAX_PER_TURN;
+    }
+
+    /// The handle's token if it is to be told to receive. The front end may then not do so,
+    /// for want of room: that is the end of it for this turn.
+    #[inline]
+    pub(super) fn may_receive(&mut self, index: u32) -> Option<Token> {
+        let udp = self.udp_mut(index);
+        let more = std::mem::replace(&mut udp.more, false);
+        (udp.receiving && more && udp.budget > 0)
+            .then(|| self.handles[self.udp(index).handle].token)
+    }
+
+    /// Counts what was received. Whatever was no datagram ends the attempts of this turn.
+    fn received(&mut self, index: u32, count: u32) {
+        let udp = self.udp_mut(index);
+        udp.budget = udp.budget.saturating_sub(count);
+        udp.more = count > 0;
+    }
+
+    /// The handle, if it is still to receive.
+    fn receiving_udp(&self, key: Key) -> Result<u32, Errno> {
+        match self.open_udp(key) {
+            Ok(index) if self.udp(index).receiving => Ok(index),
+            _ => Err(Errno::EAGAIN),
+        }
+    }
+
+    /// Receives one datagram into `room`, in answer to [`Event::Receive`]. `EAGAIN` means
+    /// that there was none after all. Other errors are those of earlier datagrams.
+    pub fn udp_receive<'a>(
+        &mut self,
+        key: Key,
+        room: Room<'_>,
+        sender: &'a mut SenderRoom,
+    ) -> Result<Datagram<'a>, Errno> {
+        let index = self.receiving_udp(key)?;
+        let fd = self.udp_raw_fd(index)?;
+        let result = datagram::receive(fd, room, self.udp(index).quick, sender);
+        self.received(index, u32::from(result.is_ok()));
+        result
+    }
+
+    /// As [`udp_receive`](Engine::udp_receive), for several datagrams at once: `room` is cut
+    /// into pieces of `chunk` bytes. Says how many came into the `inbox`.
+    pub fn udp_receive_batch(
+        &mut self,
+        key: Key,
+        room: Room<'_>,
+        chunk: usize,
+        inbox: &mut Inbox,
+    ) -> Result<usize, Errno> {
+        let index = self.receiving_udp(key)?;
+        let fd = self.udp_raw_fd(index)?;
+        let result = inbox.receive(fd, room, chunk);
+        self.received(index, result.map_or(0, |count| count as u32));
+        result
+    }
+
+    /// Takes the next error off the socket's queue, in answer to [`Event::ReceiveError`], with
+    /// as much as fits into `room` of the datagram that met with it. `EAGAIN` means that there
+    /// is none.
+    pub fn udp_receive_error(&mut self, key: Key, room: Room<'_>) -> Result<Report, Errno> {
+        let index = self.receiving_udp(key)?;
+        let fd = self.udp_raw_fd(index)?;
+        let result = datagram::receive_error(fd, room);
+        self.received(index, u32::from(result.is_ok()));
+        result
+    }
+
+    /// Errors keep a socket ready until somebody takes them. Where nobody receives, and sends
+    /// are waiting for the socket, that would keep the loop turning for nothing.
+    pub(super) fn discard_unheard_errors(&mut self, index: u32) {
+        let udp = self.udp(index);
+        if udp.receiving || udp.queue.is_empty() {
+            return;
+        }
+        let mut room = [MaybeUninit::uninit(); 1];
+        for _ in 0..MAX_PER_TURN {
+            let Ok(fd) = self.udp_raw_fd(index) else {
+                return;
+            };
+            if datagram::receive_error(fd, &mut room).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Ends receiving because the descriptor is of no use.
+    pub(super) fn receiving_failed(&mut self, index: u32, error: Errno) -> Option<Event> {
+        if !self.udp(index).receiving {
+            return None;
+        }
+        self.stop_receiving(index);
+        let token = self.handles[self.udp(index).handle].token;
+        Some(Event::ReceiveEnd(token, error))
+    }
+}

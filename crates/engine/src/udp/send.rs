@@ -1,0 +1,341 @@
+//! Sending.
+//!
+//! A datagram is sent at once if no other is before it. Those that follow before the first has
+//! been reported are queued, and go together in the next pending phase; those that the kernel
+//! has no room for wait for the poller. So a handle with sends in either list is fed, waits
+//! for `POLLOUT`, or is being dealt with by a cursor.
+//!
+//! Finished sends are reported in pending phases, of which a turn has a bounded number: a
+//! program that sends again and again from its callback lets others have their turn.
+
+use super::Engine;
+use crate::event::{Event, Token};
+use crate::io::Pending;
+use crate::slab::{Key, NIL};
+use blacklight_sys::buffer::Buffers;
+use blacklight_sys::datagram::{self, AddressRef, Outbox};
+use blacklight_sys::poll::POLLOUT;
+use blacklight_sys::socket::Address;
+use blacklight_sys::{Errno, RawFd};
+
+/// A list of sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Queue {
+    pub(super) const EMPTY: Queue = Queue {
+        first: NIL,
+        last: NIL,
+        len: 0,
+    };
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == NIL
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Send {
+    token: Token,
+    bytes: usize,
+    /// Nothing, where the datagram was sent before it could be queued.
+    buffers: Option<Buffers>,
+    to: Option<Address>,
+    result: Result<(), Errno>,
+    next: u32,
+}
+
+/// Which of a handle's lists.
+#[derive(Clone, Copy)]
+enum List {
+    Queue,
+    Done,
+}
+
+/// The kernel has no room for a datagram at the moment.
+fn is_full(error: Errno) -> bool {
+    matches!(error, Errno::EAGAIN | Errno::ENOBUFS)
+}
+
+impl Engine {
+    fn send_list(&mut self, index: u32, list: List) -> &mut Queue {
+        let udp = self.udp_mut(index);
+        match list {
+            List::Queue => &mut udp.queue,
+            List::Done => &mut udp.done,
+        }
+    }
+
+    /// Puts a send at the end of a list.
+    fn append_send(&mut self, index: u32, send: u32, list: List) {
+        self.udps.sends[send].next = NIL;
+        let list = self.send_list(index, list);
+        let last = std::mem::replace(&mut list.last, send);
+        list.len += 1;
+        if last == NIL {
+            list.first = send;
+        } else {
+            self.udps.sends[last].next = send;
+        }
+    }
+
+    /// Takes the first send out of a list.
+    fn take_send(&mut self, index: u32, list: List) -> Option<u32> {
+        let send = self.send_list(index, list).first;
+        if send == NIL {
+            return None;
+        }
+        let next = self.udps.sends[send].next;
+        let list = self.send_list(index, list);
+        list.first = next;
+        list.len -= 1;
+        if next == NIL {
+            list.last = NIL;
+        }
+        Some(send)
+    }
+
+    /// Whether a datagram with such a destination can be sent, after giving the handle a
+    /// socket if it has none.
+    fn prepare_to_send(&mut self, index: u32, to: Option<AddressRef<'_>>) -> Result<(), Errno> {
+        match (self.udp(index).connected, to) {
+            (true, Some(_)) => Err(Errno::EISCONN),
+            (false, None) => Err(Errno::EDESTADDRREQ),
+            (true, None) => self.udp_raw_fd(index).map(drop),
+            (false, Some(to)) => self.udp_ensure_bound(index, to.family(), false),
+        }
+    }
+
+    /// Counts a new send, which is a request of the handle's.
+    fn count_send(&mut self, index: u32, bytes: usize) {
+        let udp = self.udp_mut(index);
+        udp.queued_bytes += bytes;
+        let handle = udp.handle;
+        self.handles.set_active(handle, true);
+        self.active_requests += 1;
+    }
+
+    /// Sends a datagram, to `to` or to whom the handle is connected, if it can go at once.
+    /// [`Event::Send`] then follows with `token`, and the buffers are of no more interest. If
+    /// it cannot, the answer is false: use [`udp_send_later`](Engine::udp_send_later) then.
+    ///
+    /// `EISCONN` if the handle is connected and there is a destination, `EDESTADDRREQ` if
+    /// neither is so. A handle without a socket gets one, bound to a port of the kernel's
+    /// choice.
+    pub fn udp_send(
+        &mut self,
+        key: Key,
+        token: Token,
+        buffers: &Buffers,
+        to: Option<AddressRef<'_>>,
+    ) -> Result<bool, Errno> {
+        let index = self.open_udp(key)?;
+        self.prepare_to_send(index, to)?;
+        let udp = self.udp(index);
+        if !udp.queue.is_empty() || !udp.done.is_empty() {
+            return Ok(false);
+        }
+        let fd = self.udp_raw_fd(index)?;
+        let bytes = buffers.bytes();
+        // Room for the report comes first: what has been sent cannot be taken back.
+        let send = self.udps.sends.insert(Send {
+            token,
+            bytes,
+            buffers: None,
+            to: None,
+            result: Ok(()),
+            next: NIL,
+        })?;
+        match datagram::send(fd, buffers, to) {
+            Ok(_) => {}
+            Err(error) if is_full(error) => {
+                self.udps.sends.remove(send.index);
+                return Ok(false);
+            }
+            Err(error) => self.udps.sends[send.index].result = Err(error),
+        }
+        self.count_send(index, bytes);
+        self.append_send(index, send.index, List::Done);
+        let watcher = self.udp(index).watcher;
+        self.watchers.feed(watcher, Pending::Fed);
+        Ok(true)
+    }
+
+    /// Queues a datagram behind all that were sent before. [`Event::Send`] follows with
+    /// `token`. Errors are those of [`udp_send`](Engine::udp_send).
+    pub fn udp_send_later(
+        &mut self,
+        key: Key,
+        token: Token,
+        buffers: Buffers,
+        to: Option<AddressRef<'_>>,
+    ) -> Result<(), Errno> {
+        let index = self.open_udp(key)?;
+        self.prepare_to_send(index, to)?;
+        let bytes = buffers.bytes();
+        let send = self.udps.sends.insert(Send {
+            token,
+            bytes,
+            buffers: Some(buffers),
+            to: to.map(AddressRef::to_address),
+            result: Ok(()),
+            next: NIL,
+        })?;
+        let udp = self.udp(index);
+        let watcher = udp.watcher;
+        if udp.queue.is_empty() && udp.done.is_empty() {
+            // Nothing is before it, so it is the kernel that had no room.
+            if let Err(error) = self.io_want(watcher, POLLOUT) {
+                self.udps.sends.remove(send.index);
+                return Err(error);
+            }
+        } else if self.watchers.wanted(watcher) & POLLOUT == 0 {
+            self.watchers.feed(watcher, Pending::Fed);
+        }
+        self.count_send(index, bytes);
+        self.append_send(index, send.index, List::Queue);
+        Ok(())
+    }
+
+    /// Sends a datagram if it can go at once, and says how many bytes it had. `EAGAIN` if it
+    /// cannot, or if other sends have not been reported yet.
+    pub fn udp_try_send(
+        &mut self,
+        key: Key,
+        buffers: &Buffers,
+        to: Option<AddressRef<'_>>,
+    ) -> Result<usize, Errno> {
+        let index = self.open_udp(key)?;
+        self.prepare_to_send(index, to)?;
+        let fd = self.udp_free_fd(index)?;
+        datagram::send(fd, buffers, to).map_err(full_is_again)
+    }
+
+    /// Sends as many of the datagrams as can go at once, and says how many those were. The
+    /// error is the first one's. `EINVAL` if the handle has no socket; whether the
+    /// destinations [fit](Engine::udp_is_connected) is up to the caller.
+    pub fn udp_try_send_batch(
+        &mut self,
+        key: Key,
+        outbox: &mut Outbox<'_>,
+    ) -> Result<usize, Errno> {
+        let index = self.open_udp(key)?;
+        self.udp_raw_fd(index).map_err(|_| Errno::EINVAL)?;
+        let fd = self.udp_free_fd(index)?;
+        outbox.send(fd).map_err(full_is_again)
+    }
+
+    /// The socket, if nothing is in front of who wants to send right now.
+    fn udp_free_fd(&self, index: u32) -> Result<RawFd, Errno> {
+        let udp = self.udp(index);
+        if !udp.queue.is_empty() || !udp.done.is_empty() {
+            return Err(Errno::EAGAIN);
+        }
+        self.udp_raw_fd(index)
+    }
+
+    /// How many sends have not been reported yet, and how many bytes they have.
+    pub fn udp_send_queue(&self, key: Key) -> (usize, usize) {
+        let Ok(index) = self.open_udp(key) else {
+            return (0, 0);
+        };
+        let udp = self.udp(index);
+        ((udp.queue.len + udp.done.len) as usize, udp.queued_bytes)
+    }
+
+    /// Sends what can be sent of the queue.
+    pub(super) fn flush_sends(&mut self, index: u32) {
+        let Ok(fd) = self.udp_raw_fd(index) else {
+            return;
+        };
+        while !self.udp(index).queue.is_empty() {
+            match self.send_batch(index, fd) {
+                Ok(sent) => self.finish_sends(index, sent, Ok(())),
+                Err(error) if is_full(error) => break,
+                // The error is the first one's; those behind it are tried again.
+                Err(error) => self.finish_sends(index, 1, Err(error)),
+            }
+        }
+        if self.udp(index).queue.is_empty() {
+            return;
+        }
+        let watcher = self.udp(index).watcher;
+        if let Err(error) = self.io_want(watcher, POLLOUT) {
+            self.fail_sends(index, error);
+        }
+    }
+
+    /// Sends from the front of the queue once, and says how many went.
+    fn send_batch(&self, index: u32, fd: RawFd) -> Result<usize, Errno> {
+        let mut outbox = Outbox::new();
+        let mut at = self.udp(index).queue.first;
+        while at != NIL && !outbox.is_full() {
+            let send = &self.udps.sends[at];
+            if let Some(buffers) = &send.buffers {
+                outbox.push(buffers, send.to.as_ref().map(AddressRef::from));
+            }
+            at = send.next;
+        }
+        debug_assert!(!outbox.is_empty(), "what is queued has buffers");
+        outbox.send(fd)
+    }
+
+    /// Moves sends from the front of the queue to those that are done.
+    fn finish_sends(&mut self, index: u32, count: usize, result: Result<(), Errno>) {
+        for _ in 0..count {
+            let Some(send) = self.take_send(index, List::Queue) else {
+                return;
+            };
+            let entry = &mut self.udps.sends[send];
+            entry.result = result;
+            entry.buffers = None;
+            self.append_send(index, send, List::Done);
+        }
+    }
+
+    /// Ends all queued sends.
+    pub(super) fn fail_sends(&mut self, index: u32, error: Errno) {
+        let count = self.udp(index).queue.len as usize;
+        self.finish_sends(index, count, Err(error));
+    }
+
+    /// The next finished send, forgotten.
+    pub(super) fn report_send(&mut self, index: u32) -> Option<Event> {
+        let send = self.take_send(index, List::Done)?;
+        let Send {
+            token,
+            bytes,
+            result,
+            ..
+        } = self.udps.sends[send];
+        self.udps.sends.remove(send);
+        self.udp_mut(index).queued_bytes -= bytes;
+        self.active_requests -= 1;
+        Some(Event::Send(token, result, bytes))
+    }
+
+    /// When all is reported: stops waiting for room if nothing is queued.
+    pub(super) fn after_reports(&mut self, index: u32) {
+        let udp = self.udp(index);
+        if udp.queue.is_empty() {
+            self.io_unwant(udp.watcher, POLLOUT);
+        }
+        self.udp_update_active(index);
+    }
+}
+
+/// What a caller who does not want to wait is told when there is no room.
+fn full_is_again(error: Errno) -> Errno {
+    match is_full(error) {
+        true => Errno::EAGAIN,
+        false => error,
+    }
+}

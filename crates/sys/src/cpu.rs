@@ -1,0 +1,160 @@
+//! Processors: <https://man7.org/linux/man-pages/man5/proc_stat.5.html>,
+//! <https://man7.org/linux/man-pages/man5/proc_cpuinfo.5.html>.
+
+use crate::Errno;
+use crate::cgroup::Cgroups;
+use std::collections::HashMap;
+use std::fs;
+
+/// What a processor has done since the machine was started, in milliseconds.
+#[allow(missing_docs, reason = "the names are the kernel's")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuTimes {
+    pub user: u64,
+    pub nice: u64,
+    pub system: u64,
+    pub idle: u64,
+    pub irq: u64,
+}
+
+/// A processor.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    /// What its maker calls it, or "unknown".
+    pub model: String,
+    /// The highest frequency that it is allowed, or 0 if that is not known.
+    pub speed_mhz: u32,
+    /// What it has done.
+    pub times: CpuTimes,
+}
+
+/// The processors that are online, in the order of their numbers.
+pub fn all() -> Result<Vec<Cpu>, Errno> {
+    let stat = fs::read("/proc/stat")?;
+    let models = fs::read("/proc/cpuinfo").unwrap_or_default();
+    let models = parse_models(&String::from_utf8_lossy(&models));
+    let cpu = |(number, times)| Cpu {
+        model: models.get(&number).cloned().unwrap_or("unknown".into()),
+        speed_mhz: max_frequency_mhz(number).unwrap_or(0),
+        times,
+    };
+    let times = parse_times(&String::from_utf8_lossy(&stat), tick_ms());
+    Ok(times.into_iter().map(cpu).collect())
+}
+
+/// How many milliseconds the kernel's unit of time has.
+fn tick_ms() -> u64 {
+    // SAFETY: sysconf takes no pointers; it answers −1 if it does not know.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    1000 / u64::try_from(per_second).unwrap_or(100).clamp(1, 1000)
+}
+
+/// The processors' lines are those that start with `cpu` and a number. A line without a number
+/// is the sum of all.
+fn parse_times(stat: &str, tick_ms: u64) -> Vec<(u32, CpuTimes)> {
+    let line = |line: &str| {
+        let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
+        let number: u32 = fields.next()?.parse().ok()?;
+        let mut ms = || Some(fields.next()?.parse::<u64>().ok()? * tick_ms);
+        let (user, nice, system, idle, _waiting, irq) = (ms()?, ms()?, ms()?, ms()?, ms()?, ms()?);
+        let times = CpuTimes {
+            user,
+            nice,
+            system,
+            idle,
+            irq,
+        };
+        Some((number, times))
+    };
+    // The sum's first field is no processor, even though it may look like one.
+    let lines = stat.lines().filter(|line| !line.starts_with("cpu "));
+    let mut times: Vec<_> = lines.filter_map(line).collect();
+    times.sort_by_key(|&(number, _)| number);
+    times
+}
+
+/// The models by the processors' numbers. The file has a paragraph for each processor, which
+/// begins with its number.
+fn parse_models(cpuinfo: &str) -> HashMap<u32, String> {
+    let mut models = HashMap::new();
+    let mut number = None;
+    for line in cpuinfo.lines() {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        match (name.trim_end(), number) {
+            ("processor", _) => number = value.trim().parse().ok(),
+            ("model name", Some(number)) => {
+                let model = value.strip_prefix(' ').unwrap_or(value);
+                models.insert(number, model.to_owned());
+            }
+            _ => {}
+        }
+    }
+    models
+}
+
+fn max_frequency_mhz(number: u32) -> Option<u32> {
+    let path = format!("/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_max_freq");
+    let khz: u32 = fs::read_to_string(path).ok()?.trim_end().parse().ok()?;
+    Some(khz / 1000)
+}
+
+/// How many threads can run at the same time: as many as there are processors that the calling
+/// thread may run on, or as its control group gets time for. At least one.
+pub fn parallelism() -> usize {
+    let allowed = match rustix::thread::sched_getaffinity(None) {
+        Ok(set) => set.count() as usize,
+        Err(_) => online(),
+    };
+    let quota = Cgroups::current().and_then(|groups| groups.cpu_quota());
+    let quota = quota.and_then(|quota| usize::try_from(quota).ok());
+    allowed.min(quota.unwrap_or(usize::MAX)).max(1)
+}
+
+/// How many processors are switched on.
+fn online() -> usize {
+    // SAFETY: sysconf takes no pointers; it answers −1 if it does not know.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(count).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_in_the_order_of_the_processors() {
+        let stat = "cpu  1 2 3 4 5 6 7 8\ncpu10 1 2 3 4 5 6 7\ncpu2 10 20 30 40 50 60\n\
+                    cpu3 1 2 3\nintr 1 2 3 4 5 6 7\ncpufreq 1 2 3 4 5 6\n";
+        let times = parse_times(stat, 10);
+        let numbers: Vec<_> = times.iter().map(|&(number, _)| number).collect();
+        assert_eq!(numbers, [2, 10]);
+        let expected = CpuTimes {
+            user: 100,
+            nice: 200,
+            system: 300,
+            idle: 400,
+            irq: 600,
+        };
+        assert_eq!(times[0].1, expected);
+    }
+
+    #[test]
+    fn each_processor_has_its_own_model() {
+        let cpuinfo = "model name\t: nobody's\nprocessor\t: 0\nmodel name\t: big: one\n\n\
+                       processor\t: 3\nvendor_id\t: x\nmodel name\t: LITTLE\n";
+        let models = parse_models(cpuinfo);
+        assert_eq!(models.len(), 2);
+        assert_eq!(models[&0], "big: one");
+        assert_eq!(models[&3], "LITTLE");
+    }
+
+    #[test]
+    fn this_machine_has_processors() {
+        let cpus = all().unwrap();
+        assert!(!cpus.is_empty());
+        assert!(cpus.iter().any(|cpu| cpu.times.idle + cpu.times.user > 0));
+        assert!((1..=cpus.len()).contains(&parallelism()));
+    }
+}

@@ -1,0 +1,200 @@
+//! What happens to files and directories:
+//! <https://man7.org/linux/man-pages/man7/inotify.7.html>.
+//!
+//! Directories inside a watched tree are reached step by step from the tree's root, by
+//! [`Folder`]s: no step follows a symbolic link, no path is too long, and the tree may be
+//! moved as a whole. Linux has no `inotify_add_watch` for an open directory, but `/proc` has a
+//! path for each.
+
+use crate::{Errno, RawFd};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::fs::{Mode, OFlags};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+pub use libc::{
+    IN_ATTRIB, IN_CREATE, IN_DELETE, IN_DELETE_SELF, IN_IGNORED, IN_ISDIR, IN_MODIFY, IN_MOVE_SELF,
+    IN_MOVED_FROM, IN_MOVED_TO, IN_Q_OVERFLOW,
+};
+
+/// All that is watched for. It is the same for every watch: asking for something else would
+/// take from others who watch the same file.
+const WATCHED: u32 = IN_ATTRIB
+    | IN_CREATE
+    | IN_MODIFY
+    | IN_DELETE
+    | IN_DELETE_SELF
+    | IN_MOVE_SELF
+    | IN_MOVED_FROM
+    | IN_MOVED_TO;
+
+/// The size of a record's fixed part.
+const HEADER: usize = size_of::<libc::inotify_event>();
+
+/// Room for at least one record, whatever its name.
+pub const MIN_ROOM: usize = HEADER + libc::NAME_MAX as usize + 1;
+
+/// A non-blocking, close-on-exec inotify instance.
+#[derive(Debug)]
+pub struct Inotify(OwnedFd);
+
+/// One thing that happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// The watch that it happened to, or −1.
+    pub wd: i32,
+    /// What happened: bits of `IN_*`.
+    pub mask: u32,
+    /// The entry of the watched directory that it happened to; empty if it happened to the
+    /// watched file itself.
+    pub name: &'a [u8],
+    /// The record's length.
+    pub len: usize,
+}
+
+impl Record<'_> {
+    /// The record that `bytes` begin with, if there is a whole one.
+    pub fn first(bytes: &[u8]) -> Option<Record<'_>> {
+        let word = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
+        let (wd, mask, name_len) = (word(0)?, word(4)?, word(12)? as usize);
+        let name = bytes.get(HEADER..)?.get(..name_len)?;
+        Some(Record {
+            wd: wd as i32,
+            mask,
+            // The kernel fills up with NULs.
+            name: name.split(|&byte| byte == 0).next().unwrap_or_default(),
+            len: HEADER + name_len,
+        })
+    }
+}
+
+fn create() -> Result<OwnedFd, Errno> {
+    Ok(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?)
+}
+
+impl Inotify {
+    /// Makes an instance that watches nothing.
+    pub fn new() -> Result<Inotify, Errno> {
+        create().map(Inotify)
+    }
+
+    /// The descriptor, to wait on.
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Watches a file or directory. One that is watched already has the same number.
+    pub fn watch(&self, path: &CStr) -> Result<i32, Errno> {
+        let flags = WatchFlags::from_bits_retain(WATCHED);
+        Ok(inotify::add_watch(&self.0, path, flags)?)
+    }
+
+    /// Watches a directory.
+    pub fn watch_folder(&self, folder: &Folder) -> Result<i32, Errno> {
+        self.watch(&folder.link())
+    }
+
+    /// Stops watching. The kernel may have done so before.
+    pub fn unwatch(&self, wd: i32) {
+        let _ = inotify::remove_watch(&self.0, wd);
+    }
+
+    /// Reads as many records as there are and as fit. `EAGAIN` if there are none.
+    pub fn read(&self, room: &mut [u8]) -> Result<usize, Errno> {
+        loop {
+            match rustix::io::read(&self.0, &mut *room) {
+                Err(rustix::io::Errno::INTR) => {}
+                read => return Ok(read?),
+            }
+        }
+    }
+
+    /// How many bytes of records wait to be read.
+    pub fn pending(&self) -> u64 {
+        rustix::io::ioctl_fionread(&self.0).unwrap_or(0)
+    }
+
+    /// Puts a fresh instance behind the same descriptor number, so that a child process no
+    /// longer shares its parent's.
+    pub fn renew(&mut self) -> Result<(), Errno> {
+        let fresh = create()?;
+        rustix::io::dup3(&fresh, &mut self.0, rustix::io::DupFlags::CLOEXEC)?;
+        Ok(())
+    }
+}
+
+/// A directory, to go on from.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+impl Folder {
+    fn open_at(dir: impl AsFd, path: &CStr, more: OFlags) -> Result<Folder, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
+        loop {
+            match rustix::fs::openat(&dir, path, flags, Mode::empty()) {
+                Err(rustix::io::Errno::INTR) => {}
+                opened => return Ok(Folder(opened?)),
+            }
+        }
+    }
+
+    /// Opens a directory. `ENOTDIR` if it is something else.
+    pub fn open(path: &CStr) -> Result<Folder, Errno> {
+        Folder::open_at(rustix::fs::CWD, path, OFlags::empty())
+    }
+
+    /// Opens a directory in this one. `ENOTDIR` if it is something else, a link to a
+    /// directory too.
+    pub fn enter(&self, name: &CStr) -> Result<Folder, Errno> {
+        Folder::open_at(&self.0, name, OFlags::NOFOLLOW)
+    }
+
+    /// A path that leads here, wherever this is, for as long as it is open.
+    pub fn link(&self) -> CString {
+        let link = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        CString::new(link).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_told_apart() {
+        let mut bytes = Vec::new();
+        for (wd, mask, name) in [
+            (1, IN_CREATE, &b"file\0\0\0\0"[..]),
+            (-1, IN_Q_OVERFLOW, b""),
+        ] {
+            let words = [wd as u32, mask, 0, name.len() as u32];
+            bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+            bytes.extend(name);
+        }
+        let first = Record::first(&bytes).unwrap();
+        assert_eq!(
+            (first.wd, first.mask, first.name),
+            (1, IN_CREATE, &b"file"[..])
+        );
+        let second = Record::first(&bytes[first.len..]).unwrap();
+        assert_eq!((second.wd, second.name), (-1, &b""[..]));
+        assert!(Record::first(&bytes[first.len + second.len..]).is_none());
+        assert!(
+            Record::first(&bytes[..20]).is_none(),
+            "half a record is none"
+        );
+    }
+
+    #[test]
+    fn a_link_is_no_folder() {
+        let root = std::env::temp_dir().join(format!("blacklight-folder-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        std::os::unix::fs::symlink("sub", root.join("link")).unwrap();
+        let path = CString::new(root.to_str().unwrap()).unwrap();
+        let folder = Folder::open(&path).unwrap();
+        assert!(folder.enter(c"sub").is_ok());
+        assert_eq!(folder.enter(c"link").unwrap_err(), Errno::ENOTDIR);
+        assert_eq!(folder.enter(c"none").unwrap_err(), Errno::ENOENT);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,91 @@
+//! How much memory there is: <https://man7.org/linux/man-pages/man5/proc_meminfo.5.html>.
+
+use crate::Errno;
+use crate::cgroup::Cgroups;
+use rustix::process::{Resource, getrlimit};
+use rustix::system::sysinfo;
+use std::fs;
+
+/// Bytes of memory that can be had without swapping.
+pub fn free() -> u64 {
+    meminfo("MemAvailable:").unwrap_or_else(|| {
+        let info = sysinfo();
+        info.freeram * u64::from(info.mem_unit)
+    })
+}
+
+/// Bytes of memory that the machine has.
+pub fn total() -> u64 {
+    meminfo("MemTotal:").unwrap_or_else(|| {
+        let info = sysinfo();
+        info.totalram * u64::from(info.mem_unit)
+    })
+}
+
+/// Bytes of memory that this process may use, by its control group and its resource limits:
+/// `u64::MAX` if there is no limit, 0 if that is not known.
+pub fn constrained() -> u64 {
+    let group = Cgroups::current().and_then(|groups| groups.memory_limit());
+    let own = |resource| getrlimit(resource).current;
+    let limits = [group, own(Resource::As), own(Resource::Data)];
+    limits.into_iter().flatten().min().unwrap_or(0)
+}
+
+/// Bytes of memory that this process can still get: what its control group has left, or what
+/// the machine has if the group is not limited.
+pub fn available() -> u64 {
+    let groups = Cgroups::current();
+    let limit = groups.as_ref().and_then(Cgroups::memory_limit);
+    match (groups, limit) {
+        (Some(groups), Some(limit)) if limit <= total() => {
+            limit.saturating_sub(groups.memory_used())
+        }
+        _ => free(),
+    }
+}
+
+/// Bytes of this process's memory that are in the machine's.
+pub fn resident_set() -> Result<usize, Errno> {
+    let stat = fs::read("/proc/self/stat")?;
+    let pages = resident_pages(&String::from_utf8_lossy(&stat)).ok_or(Errno::EINVAL)?;
+    Ok(pages * rustix::param::page_size())
+}
+
+/// The 24th field of the file. The second is the program's name in parentheses, which may have
+/// parentheses and spaces in it.
+fn resident_pages(stat: &str) -> Option<usize> {
+    let (_, from_third) = stat.rsplit_once(") ")?;
+    from_third.split(' ').nth(21)?.trim_end().parse().ok()
+}
+
+fn meminfo(what: &str) -> Option<u64> {
+    let file = fs::read_to_string("/proc/meminfo").ok()?;
+    let value = file.lines().find_map(|line| line.strip_prefix(what))?;
+    let kilobytes: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    Some(kilobytes * 1024).filter(|&bytes| bytes != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_may_have_any_name() {
+        let fields: Vec<String> = (4..=30).map(|field| field.to_string()).collect();
+        let fields = fields.join(" ");
+        let stat = |name: &str| format!("1 ({name}) R {fields}\n");
+        assert_eq!(resident_pages(&stat("a")), Some(24));
+        assert_eq!(resident_pages(&stat("a) b) (c")), Some(24));
+        assert_eq!(resident_pages("1 (a) R 4"), None);
+        assert_eq!(resident_pages(""), None);
+    }
+
+    #[test]
+    fn what_is_free_is_part_of_the_whole() {
+        assert!(free() > 0);
+        assert!(free() < total());
+        assert!(available() <= total());
+        assert!(resident_set().unwrap() > 100_000);
+        assert_eq!(meminfo("NoSuchThing:"), None);
+    }
+}

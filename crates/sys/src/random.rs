@@ -1,0 +1,82 @@
+//! Random bytes fit for keys:
+//! <https://man7.org/linux/man-pages/man2/getrandom.2.html>,
+//! <https://man7.org/linux/man-pages/man4/random.4.html>.
+
+use crate::Errno;
+use std::fs::File;
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// Fills the whole of `buffer`. Blocks while the kernel has not gathered enough entropy
+/// since it was started.
+pub fn fill(buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
+    match fill_by_getrandom(buffer) {
+        // A kernel before 3.17, or a sandbox that does not know the call.
+        Err(Errno::ENOSYS | Errno::EPERM) => fill_by_device(buffer),
+        filled => filled,
+    }
+}
+
+fn fill_by_getrandom(mut buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
+    while !buffer.is_empty() {
+        // SAFETY: the slice is writable for its length.
+        let filled = unsafe { libc::getrandom(buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        match usize::try_from(filled) {
+            Ok(0) => return Err(Errno::EIO),
+            Ok(filled) => buffer = &mut buffer[filled..],
+            Err(_) => match Errno::last() {
+                Errno::EINTR => {}
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// `/dev/urandom` never waits for entropy, so it is used only after `/dev/random`, which
+/// does, has given a byte once.
+fn fill_by_device(buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
+    static SEEDED: OnceLock<()> = OnceLock::new();
+    if SEEDED.get().is_none() {
+        File::open("/dev/random")?.read_exact(&mut [0])?;
+        let _ = SEEDED.set(());
+    }
+    let mut device = File::open("/dev/urandom")?;
+    let mut chunk = [0; 256];
+    for part in buffer.chunks_mut(chunk.len()) {
+        let chunk = &mut chunk[..part.len()];
+        device.read_exact(chunk)?;
+        for (to, from) in part.iter_mut().zip(chunk) {
+            to.write(*from);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(by: fn(&mut [MaybeUninit<u8>]) -> Result<(), Errno>, len: usize) -> Vec<u8> {
+        let mut buffer = vec![MaybeUninit::new(0); len];
+        by(&mut buffer).unwrap();
+        // SAFETY: all of it was initialised above.
+        buffer
+            .iter()
+            .map(|byte| unsafe { byte.assume_init() })
+            .collect()
+    }
+
+    #[test]
+    fn all_of_the_buffer_is_filled() {
+        for by in [fill, fill_by_getrandom, fill_by_device] {
+            assert_eq!(filled(by, 0), []);
+            let bytes = filled(by, 10_000);
+            // A tail left as zeros, or one byte over and over, would show up here.
+            for part in bytes.chunks(1000) {
+                assert!(part.iter().collect::<std::collections::HashSet<_>>().len() > 150);
+            }
+        }
+    }
+}

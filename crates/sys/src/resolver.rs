@@ -1,0 +1,185 @@
+//! The names of hosts and services, as the C library looks them up:
+//! <https://man7.org/linux/man-pages/man3/getaddrinfo.3.html>,
+//! <https://man7.org/linux/man-pages/man3/getnameinfo.3.html>.
+//!
+//! Both block, for as long as the network lets them wait.
+
+use crate::Errno;
+use libc::{addrinfo, c_char, c_int, sockaddr_storage};
+use std::ffi::CStr;
+use std::ptr::{self, NonNull};
+
+/// Addresses found by [`getaddrinfo`], as the C library's linked list.
+#[derive(Debug)]
+pub struct Addresses(NonNull<addrinfo>);
+
+// SAFETY: the list is a value like any other; nothing of it belongs to a thread.
+unsafe impl Send for Addresses {}
+
+impl Addresses {
+    /// Gives the list away: whoever gets it frees it with `freeaddrinfo`.
+    pub fn into_raw(self) -> *mut addrinfo {
+        let list = self.0.as_ptr();
+        std::mem::forget(self);
+        list
+    }
+
+    /// Takes over a list from `getaddrinfo`; null is the list that is not there.
+    ///
+    /// # Safety
+    ///
+    /// `list` came from `getaddrinfo` and is not used or freed by anybody else.
+    pub unsafe fn from_raw(list: *mut addrinfo) -> Option<Addresses> {
+        NonNull::new(list).map(Addresses)
+    }
+}
+
+impl Drop for Addresses {
+    fn drop(&mut self) {
+        // SAFETY: the list is ours and came from getaddrinfo.
+        unsafe { libc::freeaddrinfo(self.0.as_ptr()) }
+    }
+}
+
+/// What kind of addresses to look for: the numbers of the C library, of which it does not
+/// matter here what they mean.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[allow(missing_docs, reason = "the names are the C library's")]
+pub struct Hints {
+    pub flags: c_int,
+    pub family: c_int,
+    pub socktype: c_int,
+    pub protocol: c_int,
+}
+
+/// An error of the resolver in libuv's numbers.
+fn eai(code: c_int) -> Errno {
+    match code {
+        libc::EAI_AGAIN => Errno::EAI_AGAIN,
+        libc::EAI_BADFLAGS => Errno::EAI_BADFLAGS,
+        libc::EAI_FAIL => Errno::EAI_FAIL,
+        libc::EAI_FAMILY => Errno::EAI_FAMILY,
+        libc::EAI_MEMORY => Errno::EAI_MEMORY,
+        libc::EAI_NODATA => Errno::EAI_NODATA,
+        libc::EAI_NONAME => Errno::EAI_NONAME,
+        libc::EAI_OVERFLOW => Errno::EAI_OVERFLOW,
+        libc::EAI_SERVICE => Errno::EAI_SERVICE,
+        libc::EAI_SOCKTYPE => Errno::EAI_SOCKTYPE,
+        libc::EAI_SYSTEM => match Errno::last() {
+            error if error.code() < 0 => error,
+            _ => Errno::EAI_FAIL,
+        },
+        EAI_ADDRFAMILY => Errno::EAI_ADDRFAMILY,
+        EAI_CANCELED => Errno::EAI_CANCELED,
+        // The rest belongs to interfaces of the C library that nobody uses here.
+        _ => Errno::EAI_FAIL,
+    }
+}
+
+/// In <netdb.h>, but not in the libc crate.
+const EAI_ADDRFAMILY: c_int = -9;
+const EAI_CANCELED: c_int = -101;
+
+/// The addresses of a service on a host.
+pub fn getaddrinfo(
+    node: Option<&CStr>,
+    service: Option<&CStr>,
+    hints: Option<Hints>,
+) -> Result<Addresses, Errno> {
+    let hints = hints.map(|hints| addrinfo {
+        ai_flags: hints.flags,
+        ai_family: hints.family,
+        ai_socktype: hints.socktype,
+        ai_protocol: hints.protocol,
+        ai_addrlen: 0,
+        ai_addr: ptr::null_mut(),
+        ai_canonname: ptr::null_mut(),
+        ai_next: ptr::null_mut(),
+    });
+    let mut list = ptr::null_mut();
+    // SAFETY: every pointer is null or points to what the function asks for, and lives
+    // through the call.
+    let code = unsafe {
+        libc::getaddrinfo(
+            node.map_or(ptr::null(), CStr::as_ptr),
+            service.map_or(ptr::null(), CStr::as_ptr),
+            hints.as_ref().map_or(ptr::null(), |hints| hints),
+            &mut list,
+        )
+    };
+    if code != 0 {
+        return Err(eai(code));
+    }
+    // SAFETY: the function succeeded, so the list is ours.
+    unsafe { Addresses::from_raw(list) }.ok_or(Errno::EAI_NODATA)
+}
+
+/// The names of a host and a service, each written with its NUL into the room given for it,
+/// from an address whose first `len` bytes count.
+pub fn getnameinfo(
+    address: &sockaddr_storage,
+    len: usize,
+    flags: c_int,
+    host: &mut [c_char],
+    service: &mut [c_char],
+) -> Result<(), Errno> {
+    assert!(len <= size_of::<sockaddr_storage>());
+    // SAFETY: the address has at least `len` bytes, and the slices have the room that they
+    // say.
+    let code = unsafe {
+        libc::getnameinfo(
+            ptr::from_ref(address).cast(),
+            len as libc::socklen_t,
+            host.as_mut_ptr(),
+            host.len() as libc::socklen_t,
+            service.as_mut_ptr(),
+            service.len() as libc::socklen_t,
+            flags,
+        )
+    };
+    match code {
+        0 => Ok(()),
+        code => Err(eai(code)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_need_no_network() {
+        let hints = Hints {
+            flags: libc::AI_NUMERICHOST,
+            ..Hints::default()
+        };
+        assert!(getaddrinfo(Some(c"127.0.0.1"), None, Some(hints)).is_ok());
+        let name = getaddrinfo(Some(c"localhost"), None, Some(hints));
+        assert_eq!(name.unwrap_err(), Errno::EAI_NONAME);
+        assert_eq!(
+            getaddrinfo(None, None, None).unwrap_err(),
+            Errno::EAI_NONAME
+        );
+    }
+
+    #[test]
+    fn every_error_is_an_error() {
+        for code in -200..200 {
+            assert!(code == 0 || eai(code).code() < 0, "{code}");
+        }
+    }
+
+    #[test]
+    fn room_that_is_too_small_is_an_error() {
+        // SAFETY: all zeros is an address of no family.
+        let mut address: sockaddr_storage = unsafe { std::mem::zeroed() };
+        address.ss_family = libc::AF_INET as libc::sa_family_t;
+        let flags = libc::NI_NUMERICHOST | libc::NI_NUMERICSERV;
+        let len = size_of::<libc::sockaddr_in>();
+        let (mut host, mut service) = ([0; 8], [0; 2]);
+        getnameinfo(&address, len, flags, &mut host, &mut service).unwrap();
+        assert_eq!(&host.map(|byte| byte as u8), b"0.0.0.0\0");
+        let cut = getnameinfo(&address, len, flags, &mut host[..4], &mut service);
+        assert_eq!(cut, Err(Errno::EAI_OVERFLOW));
+    }
+}

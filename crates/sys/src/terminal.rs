@@ -1,0 +1,216 @@
+//! Terminals: their settings, their size, and a second way into them.
+//! <https://man7.org/linux/man-pages/man3/termios.3.html>
+//!
+//! One terminal's settings are remembered for the whole process, so that a program can put
+//! them back when it ends, from a signal handler too. They are guarded by a flag that is
+//! never waited for in [`reset`]: a signal handler that finds it taken has interrupted the
+//! very thread that holds it.
+
+use crate::fd::{self, Descriptor};
+use crate::{Errno, RawFd, check};
+use std::cell::UnsafeCell;
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A terminal's settings.
+#[derive(Clone, Copy)]
+pub struct Settings(libc::termios);
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Settings(termios) = self;
+        write!(
+            f,
+            "Settings(input {:o}, output {:o}, control {:o}, local {:o})",
+            termios.c_iflag, termios.c_oflag, termios.c_cflag, termios.c_lflag
+        )
+    }
+}
+
+impl Settings {
+    /// What the terminal is set to.
+    pub fn of(fd: RawFd) -> Result<Settings, Errno> {
+        let mut termios = MaybeUninit::uninit();
+        // SAFETY: tcgetattr fills `termios` or fails.
+        retry(|| unsafe { libc::tcgetattr(fd, termios.as_mut_ptr()) })?;
+        // SAFETY: tcgetattr succeeded and has filled it.
+        Ok(Settings(unsafe { termios.assume_init() }))
+    }
+
+    /// Sets the terminal at once, without waiting for what is being written.
+    pub fn apply(&self, fd: RawFd) -> Result<(), Errno> {
+        // SAFETY: the settings live through the call.
+        retry(|| unsafe { libc::tcsetattr(fd, libc::TCSANOW, &self.0) })
+    }
+
+    /// These settings for a program that reads keys one by one and draws its own echo. A
+    /// line feed that it writes still begins a new line at the left.
+    pub fn raw(mut self) -> Settings {
+        let Settings(termios) = &mut self;
+        termios.c_iflag &= !(libc::BRKINT | libc::ICRNL | libc::INPCK | libc::ISTRIP | libc::IXON);
+        termios.c_oflag |= libc::ONLCR;
+        termios.c_cflag |= libc::CS8;
+        termios.c_lflag &= !(libc::ECHO | libc::ICANON | libc::IEXTEN | libc::ISIG);
+        termios.c_cc[libc::VMIN] = 1;
+        termios.c_cc[libc::VTIME] = 0;
+        self
+    }
+
+    /// These settings for bytes that are nobody's to change, in both directions.
+    pub fn binary(mut self) -> Settings {
+        // SAFETY: the settings are valid, and stay so.
+        unsafe { libc::cfmakeraw(&mut self.0) };
+        self
+    }
+}
+
+/// Repeats a call while signals interrupt it.
+fn retry(mut call: impl FnMut() -> libc::c_int) -> Result<(), Errno> {
+    loop {
+        match check(call()) {
+            Err(Errno::EINTR) => {}
+            result => return result.map(drop),
+        }
+    }
+}
+
+/// The number of columns and rows.
+pub fn size(fd: RawFd) -> Result<(u16, u16), Errno> {
+    let mut size = MaybeUninit::<libc::winsize>::uninit();
+    // SAFETY: TIOCGWINSZ fills `size` or fails.
+    retry(|| unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, size.as_mut_ptr()) })?;
+    // SAFETY: the call succeeded and has filled it.
+    let size = unsafe { size.assume_init() };
+    Ok((size.ws_col, size.ws_row))
+}
+
+/// Whether the descriptor is the controlling side of a pseudo-terminal.
+fn is_master(fd: RawFd) -> bool {
+    let mut number: libc::c_uint = 0;
+    // SAFETY: TIOCGPTN fills `number` or fails.
+    unsafe { libc::ioctl(fd, libc::TIOCGPTN, &raw mut number) == 0 }
+}
+
+/// Opens the terminal behind a descriptor once more, for the same directions, so that this
+/// can be made non-blocking without its becoming so for everybody who has inherited it.
+///
+/// `None` if that is impossible: the controlling side of a pseudo-terminal has no second
+/// way in, and the terminal may be another user's.
+pub fn reopen(fd: RawFd) -> Option<Descriptor> {
+    if is_master(fd) {
+        return None;
+    }
+    let direction = fd::status_flags(fd).ok()? & libc::O_ACCMODE;
+    let flags = direction | libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    // The kernel's own link leads to the terminal even where its name is out of sight, in a
+    // container for example; the name helps where there is no /proc.
+    let link = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
+    open(&link, flags).or_else(|| open(&name(fd)?, flags))
+}
+
+fn open(path: &std::ffi::CStr, flags: libc::c_int) -> Option<Descriptor> {
+    // SAFETY: the path is a C string.
+    let opened = check(unsafe { libc::open(path.as_ptr(), flags) }).ok()?;
+    // SAFETY: the kernel just made this descriptor for us alone.
+    Some(unsafe { Descriptor::adopt(opened) })
+}
+
+fn name(fd: RawFd) -> Option<CString> {
+    let mut name = [0u8; 256];
+    // SAFETY: the buffer has the size given.
+    let failed = unsafe { libc::ttyname_r(fd, name.as_mut_ptr().cast(), name.len()) };
+    match failed {
+        0 => Some(std::ffi::CStr::from_bytes_until_nul(&name).ok()?.to_owned()),
+        _ => None,
+    }
+}
+
+/// The terminal that the process has changed first, and how it was.
+struct Remembered {
+    taken: AtomicBool,
+    terminal: UnsafeCell<Option<(RawFd, Settings)>>,
+}
+
+// SAFETY: the terminal is looked at and changed by whoever has set `taken` only.
+unsafe impl Sync for Remembered {}
+
+static REMEMBERED: Remembered = Remembered {
+    taken: AtomicBool::new(false),
+    terminal: UnsafeCell::new(None),
+};
+
+impl Remembered {
+    /// Lends the terminal to `f`, or returns `None` if somebody has it. Async-signal-safe if
+    /// `f` is.
+    fn try_with<R>(&self, f: impl FnOnce(&mut Option<(RawFd, Settings)>) -> R) -> Option<R> {
+        if self.taken.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the flag was not set, and is now; nobody else has the terminal until it
+        // is not.
+        let result = f(unsafe { &mut *self.terminal.get() });
+        self.taken.store(false, Ordering::Release);
+        Some(result)
+    }
+
+    /// Lends the terminal to `f`, which takes no longer than a few instructions.
+    fn with<R>(&self, mut f: impl FnMut(&mut Option<(RawFd, Settings)>) -> R) -> R {
+        loop {
+            if let Some(result) = self.try_with(&mut f) {
+                return result;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Remembers how a terminal was before it was changed, unless one is remembered already.
+pub fn remember(fd: RawFd, settings: Settings) {
+    REMEMBERED.with(|terminal| {
+        terminal.get_or_insert((fd, settings));
+    });
+}
+
+/// Forgets the terminal, if it is the one that is remembered: the number may soon be
+/// somebody else's. Whether it was.
+pub fn forget(fd: RawFd) -> bool {
+    REMEMBERED.with(|terminal| terminal.take_if(|(known, _)| *known == fd).is_some())
+}
+
+/// Puts the remembered terminal's settings back, if there is one. Async-signal-safe: it takes
+/// no lock and leaves `errno` as it found it. `EBUSY` if the settings are being remembered
+/// at this moment.
+pub fn reset() -> Result<(), Errno> {
+    // SAFETY: errno's location is valid for the calling thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above; the value is put back below.
+    let saved = unsafe { *errno };
+    let result = REMEMBERED.try_with(|terminal| match terminal {
+        Some((fd, settings)) => settings.apply(*fd),
+        None => Ok(()),
+    });
+    // SAFETY: as above.
+    unsafe { *errno = saved };
+    result.unwrap_or(Err(Errno::EBUSY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_that_interrupts_says_so() {
+        let interrupted = REMEMBERED.try_with(|_| reset());
+        assert_eq!(interrupted, Some(Err(Errno::EBUSY)));
+        assert_eq!(reset(), Ok(()), "nothing is remembered");
+    }
+
+    #[test]
+    fn what_is_no_terminal_has_no_settings() {
+        let file = fd::open_reserve().unwrap();
+        assert_eq!(Settings::of(file.raw()).unwrap_err(), Errno::ENOTTY);
+        assert_eq!(size(file.raw()), Err(Errno::ENOTTY));
+        assert_eq!(size(-1), Err(Errno::EBADF));
+    }
+}

@@ -1,0 +1,399 @@
+//! `uv_getaddrinfo` and `uv_getnameinfo`: names of hosts and services.
+//!
+//! What an asynchronous lookup needs of its caller's strings and hints is copied into one
+//! piece of memory, which lives until the completion. A host name beyond ASCII is put into
+//! the form that the network knows (UTS #46); one that is too long, or no name at all, is
+//! refused before anything is looked up: a name is never cut.
+
+use crate::abi::{
+    UV_GETADDRINFO, UV_GETNAMEINFO, uv_getaddrinfo_cb, uv_getaddrinfo_t, uv_getnameinfo_cb,
+    uv_getnameinfo_t, uv_loop_t,
+};
+use crate::{alloc, engine, work};
+use blacklight_engine::{Errno, WorkKind};
+use blacklight_sys::resolver::{self, Addresses, Hints};
+use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+
+/// The longest name of a host, its NUL not counted.
+const MAX_HOST: usize = 255;
+
+/// A host's name as the network knows it, ending in a NUL.
+struct HostName {
+    bytes: [u8; MAX_HOST + 1],
+    len: usize,
+}
+
+impl HostName {
+    /// The name, or `EINVAL` if it is empty, too long or not a name.
+    fn new(name: &[u8]) -> Result<HostName, Errno> {
+        // Names in ASCII are left to the resolver as they are: it also takes addresses,
+        // scopes, and what `/etc/hosts` says.
+        let ascii = match name.is_ascii() {
+            true => Cow::Borrowed(name),
+            false => to_ascii(name)?,
+        };
+        let len = ascii.len();
+        if len == 0 || len > MAX_HOST || ascii.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
+        let mut bytes = [0; MAX_HOST + 1];
+        bytes[..len].copy_from_slice(&ascii);
+        Ok(HostName { bytes, len })
+    }
+
+    fn as_bytes_with_nul(&self) -> &[u8] {
+        &self.bytes[..self.len + 1]
+    }
+
+    fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_with_nul(self.as_bytes_with_nul()).expect("one NUL, at the end")
+    }
+}
+
+fn to_ascii(name: &[u8]) -> Result<Cow<'_, [u8]>, Errno> {
+    // What no name of this length could come from is not worth the work.
+    if name.len() > 4 * MAX_HOST {
+        return Err(Errno::EINVAL);
+    }
+    let ascii = Uts46::new().to_ascii(
+        name,
+        AsciiDenyList::EMPTY,
+        Hyphens::Allow,
+        DnsLength::Ignore,
+    );
+    match ascii {
+        Ok(Cow::Borrowed(ascii)) => Ok(Cow::Borrowed(ascii.as_bytes())),
+        Ok(Cow::Owned(ascii)) => Ok(Cow::Owned(ascii.into_bytes())),
+        Err(_) => Err(Errno::EINVAL),
+    }
+}
+
+/// # Safety
+///
+/// `text` is null or ends in a NUL, and lives as long as the result is used.
+unsafe fn c_str<'a>(text: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: the caller vouches for it.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}
+
+/// # Safety
+///
+/// `hints` is null or valid.
+unsafe fn hints_of(hints: *const libc::addrinfo) -> Option<Hints> {
+    // SAFETY: the caller vouches for it. The pointers in it have no meaning in hints.
+    let hints = unsafe { hints.as_ref() }?;
+    Some(Hints {
+        flags: hints.ai_flags,
+        family: hints.ai_family,
+        socktype: hints.ai_socktype,
+        protocol: hints.ai_protocol,
+    })
+}
+
+/// Puts copies of all that a lookup needs into memory of the request's own.
+///
+/// # Safety
+///
+/// `req` is a request to be filled in; `hints` is null or valid.
+unsafe fn keep(
+    req: *mut uv_getaddrinfo_t,
+    host: Option<&HostName>,
+    service: Option<&CStr>,
+    hints: *const libc::addrinfo,
+) -> Result<(), Errno> {
+    const HINTS: usize = size_of::<libc::addrinfo>();
+    let host = host.map_or(&[][..], HostName::as_bytes_with_nul);
+    let service = service.map_or(&[][..], CStr::to_bytes_with_nul);
+    let memory = alloc::malloc(HINTS + host.len() + service.len());
+    if memory.is_null() {
+        return Err(Errno::ENOMEM);
+    }
+    // SAFETY: the memory has room for the three, one after the other, and begins with the one
+    // that has to be aligned. The first of them is there even if it is not used, so that the
+    // pointer to free is always the same.
+    unsafe {
+        let memory = memory.cast::<u8>();
+        let (to_host, to_service) = (memory.add(HINTS), memory.add(HINTS + host.len()));
+        to_host.copy_from_nonoverlapping(host.as_ptr(), host.len());
+        to_service.copy_from_nonoverlapping(service.as_ptr(), service.len());
+        let unless_empty = |bytes: &[u8], to: *mut u8| match bytes.is_empty() {
+            true => ptr::null_mut(),
+            false => to.cast::<c_char>(),
+        };
+        (*req).hostname = unless_empty(host, to_host);
+        (*req).service = unless_empty(service, to_service);
+        let to_hints = memory.cast::<libc::addrinfo>();
+        match hints.as_ref() {
+            Some(hints) => {
+                to_hints.copy_from_nonoverlapping(hints, 1);
+                (*req).hints = to_hints;
+            }
+            None => (*req).hints = ptr::null_mut(),
+        }
+        (*req).memory = memory.cast();
+    }
+    Ok(())
+}
+
+/// # Safety
+///
+/// [`keep`] has been called for the request, and nobody uses the copies any more.
+unsafe fn let_go(req: *mut uv_getaddrinfo_t) {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        alloc::free((*req).memory);
+        (*req).memory = ptr::null_mut();
+        (*req).hints = ptr::null_mut();
+        (*req).hostname = ptr::null_mut();
+        (*req).service = ptr::null_mut();
+    }
+}
+
+/// Writes the result of a lookup into the request.
+///
+/// # Safety
+///
+/// `req` is a request that nobody else looks at.
+unsafe fn answer(req: *mut uv_getaddrinfo_t, found: Result<Addresses, Errno>) -> c_int {
+    let (retcode, list) = match found {
+        Ok(addresses) => (0, addresses.into_raw()),
+        Err(error) => (error.code(), ptr::null_mut()),
+    };
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        (*req).addrinfo = list;
+        (*req).retcode = retcode;
+    }
+    retcode
+}
+
+/// The worker's part of `uv_getaddrinfo`.
+unsafe extern "C" fn run_getaddrinfo(req: *mut c_void) {
+    // SAFETY: `uv_getaddrinfo` has submitted the request, filled in.
+    unsafe {
+        let req = req.cast::<uv_getaddrinfo_t>();
+        let found = resolver::getaddrinfo(
+            c_str((*req).hostname),
+            c_str((*req).service),
+            hints_of((*req).hints),
+        );
+        answer(req, found);
+    }
+}
+
+/// # Safety
+///
+/// As for [`work::done`].
+pub(crate) unsafe fn getaddrinfo_done(req: *mut uv_getaddrinfo_t, status: c_int) {
+    // SAFETY: the caller vouches for the request, which no worker has any more.
+    unsafe {
+        let_go(req);
+        if status != 0 {
+            (*req).retcode = Errno::EAI_CANCELED.code();
+        }
+        if let Some(cb) = (*req).cb {
+            cb(req, (*req).retcode, (*req).addrinfo);
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_getaddrinfo(
+    loop_: *mut uv_loop_t,
+    req: *mut uv_getaddrinfo_t,
+    cb: uv_getaddrinfo_cb,
+    node: *const c_char,
+    service: *const c_char,
+    hints: *const libc::addrinfo,
+) -> c_int {
+    if req.is_null() || (node.is_null() && service.is_null()) {
+        return Errno::EINVAL.code();
+    }
+    // SAFETY: the caller gives us a request, strings and hints and, with a callback, a loop of
+    // its own; the request stays valid until the callback.
+    unsafe {
+        (*req).req.type_ = UV_GETADDRINFO;
+        (*req).loop_ = loop_;
+        (*req).cb = cb;
+        (*req).addrinfo = ptr::null_mut();
+        (*req).retcode = 0;
+        let service = c_str(service);
+        let host = match c_str(node).map(|node| HostName::new(node.to_bytes())) {
+            None => None,
+            Some(Ok(host)) => Some(host),
+            Some(Err(error)) => return error.code(),
+        };
+        if cb.is_none() {
+            let host = host.as_ref().map(HostName::as_c_str);
+            return answer(req, resolver::getaddrinfo(host, service, hints_of(hints)));
+        }
+        if let Err(error) = keep(req, host.as_ref(), service, hints) {
+            return error.code();
+        }
+        let submitted = work::submit(loop_, req.cast(), WorkKind::SlowIo, run_getaddrinfo);
+        if submitted != 0 {
+            let_go(req);
+        }
+        submitted
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_freeaddrinfo(list: *mut libc::addrinfo) {
+    // SAFETY: the caller gives us what it got from `uv_getaddrinfo`, and does not use it again.
+    drop(unsafe { Addresses::from_raw(list) });
+}
+
+/// How many bytes an address of this family has.
+fn address_len(family: c_int) -> Result<usize, Errno> {
+    match family {
+        libc::AF_INET => Ok(size_of::<libc::sockaddr_in>()),
+        libc::AF_INET6 => Ok(size_of::<libc::sockaddr_in6>()),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// The lookup of `uv_getnameinfo`, on whichever thread.
+unsafe extern "C" fn run_getnameinfo(req: *mut c_void) {
+    // SAFETY: `uv_getnameinfo` has filled in the request, which belongs to us meanwhile.
+    unsafe {
+        let req = req.cast::<uv_getnameinfo_t>();
+        let found = address_len(c_int::from((*req).storage.ss_family)).and_then(|len| {
+            resolver::getnameinfo(
+                &(*req).storage,
+                len,
+                (*req).flags,
+                &mut (*req).host,
+                &mut (*req).service,
+            )
+        });
+        (*req).retcode = engine::code(found);
+    }
+}
+
+/// # Safety
+///
+/// As for [`work::done`].
+pub(crate) unsafe fn getnameinfo_done(req: *mut uv_getnameinfo_t, status: c_int) {
+    // SAFETY: the caller vouches for the request, which no worker has any more.
+    unsafe {
+        if status != 0 {
+            (*req).retcode = Errno::EAI_CANCELED.code();
+        }
+        let (host, service) = match (*req).retcode {
+            0 => (&raw const (*req).host, &raw const (*req).service),
+            _ => (ptr::null(), ptr::null()),
+        };
+        if let Some(cb) = (*req).cb {
+            cb(req, (*req).retcode, host.cast(), service.cast());
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_getnameinfo(
+    loop_: *mut uv_loop_t,
+    req: *mut uv_getnameinfo_t,
+    cb: uv_getnameinfo_cb,
+    addr: *const libc::sockaddr,
+    flags: c_int,
+) -> c_int {
+    if req.is_null() || addr.is_null() {
+        return Errno::EINVAL.code();
+    }
+    // SAFETY: the caller gives us a request, an address as long as its family says and, with
+    // a callback, a loop of its own; the request stays valid until the callback.
+    unsafe {
+        let len = match address_len(c_int::from((*addr).sa_family)) {
+            Ok(len) => len,
+            Err(error) => return error.code(),
+        };
+        (&raw mut (*req).storage).write_bytes(0, 1);
+        (&raw mut (*req).storage)
+            .cast::<u8>()
+            .copy_from_nonoverlapping(addr.cast(), len);
+        (*req).req.type_ = UV_GETNAMEINFO;
+        (*req).loop_ = loop_;
+        (*req).cb = cb;
+        (*req).flags = flags;
+        (*req).retcode = 0;
+        if cb.is_none() {
+            run_getnameinfo(req.cast());
+            return (*req).retcode;
+        }
+        work::submit(loop_, req.cast(), WorkKind::SlowIo, run_getnameinfo)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ascii(name: &str) -> Result<String, Errno> {
+        let host = HostName::new(name.as_bytes())?;
+        Ok(host.as_c_str().to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn names_in_ascii_are_left_alone() {
+        for name in [
+            "localhost",
+            ".",
+            ".com",
+            "Example-.COM.",
+            "fe80::1%lo",
+            "-> $1.00 <-",
+            "_a",
+        ] {
+            assert_eq!(ascii(name).as_deref(), Ok(name));
+        }
+    }
+
+    #[test]
+    fn other_names_are_put_into_ascii() {
+        for (name, expected) in [
+            ("mañana.com", "xn--maana-pta.com"),
+            ("mañana。com", "xn--maana-pta.com"),
+            ("127。0．0｡1", "127.0.0.1"),
+            ("BÜCHER.com.", "xn--bcher-kva.com."),
+            ("straße.de", "xn--strae-oqa.de"),
+            ("ü.ü", "xn--tda.xn--tda"),
+            ("💩.la", "xn--ls8h.la"),
+            ("☃-⌘.com", "xn----dqo34k.com"),
+            ("نامه‌ای.com", "xn--mgba3gch31f060k.com"),
+            ("ශ්‍රී.com", "xn--10cl1a0b660p.com"),
+            ("他们为什么不说中文", "xn--ihqwcrb4cv8a8dqg056pqjye"),
+        ] {
+            assert_eq!(ascii(name).as_deref(), Ok(expected));
+            assert_eq!(
+                ascii(expected).as_deref(),
+                Ok(expected),
+                "once more changes nothing"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused() {
+        assert_eq!(ascii(&"a".repeat(255)).unwrap().len(), 255);
+        for name in [
+            "a".repeat(256),
+            "a".repeat(100_000),
+            "ü".repeat(400),
+            "ü.".repeat(50),
+        ] {
+            assert_eq!(ascii(&name), Err(Errno::EINVAL), "{} bytes", name.len());
+        }
+        assert_eq!(ascii(""), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn what_is_not_text_is_refused() {
+        for name in [&b"\xC0\x80"[..], b"\xFF.com", b"\xED\xA0\x80", b"a\xCC"] {
+            assert_eq!(HostName::new(name).err(), Some(Errno::EINVAL));
+        }
+    }
+}

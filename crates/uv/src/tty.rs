@@ -1,0 +1,101 @@
+//! Terminal handles.
+
+use crate::abi::{
+    UV_FILE, UV_HANDLE_BLOCKING_WRITES, UV_TTY, UV_UNKNOWN_HANDLE, uv_loop_t, uv_tty_t,
+};
+use crate::{engine, guess, stream};
+use blacklight_engine::{Descriptor, Errno, TtyMode, reset_terminal};
+use std::ffi::c_int;
+
+/// The modes in libuv's order. The last is for Windows; elsewhere it is the raw one.
+const MODES: [TtyMode; 4] = [TtyMode::Normal, TtyMode::Raw, TtyMode::Binary, TtyMode::Raw];
+
+/// The directions come from the descriptor, whatever the caller says.
+///
+/// The terminal is opened once more, and the handle owns that; then the descriptor stays the
+/// program's own, unchanged. Otherwise it becomes the handle's, as with other streams.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_tty_init(
+    loop_: *mut uv_loop_t,
+    tty: *mut uv_tty_t,
+    fd: c_int,
+    _unused: c_int,
+) -> c_int {
+    if matches!(guess::uv_guess_handle(fd), UV_FILE | UV_UNKNOWN_HANDLE) {
+        return Errno::EINVAL.code();
+    }
+    // SAFETY: the caller gives us a loop, memory for a handle and, unless we hand it back,
+    // its descriptor.
+    unsafe {
+        let token = engine::token(tty);
+        let fd = Descriptor::adopt(fd);
+        let made = engine::with(loop_, |engine| {
+            let (key, given) = engine.tty_init(token, fd)?;
+            Ok((key, given, engine.tty_is_blocking(key)))
+        });
+        let (key, given, blocking) = match made {
+            Ok(made) => made,
+            Err((error, fd)) => {
+                fd.release();
+                return Errno::code(error);
+            }
+        };
+        given.map(Descriptor::release);
+        engine::init(tty.cast(), loop_, UV_TTY, key);
+        stream::init(tty.cast());
+        stream::mirror(tty.cast());
+        if blocking {
+            (*tty).stream.handle.flags |= UV_HANDLE_BLOCKING_WRITES;
+        }
+        (*tty).mode = 0;
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_tty_set_mode(tty: *mut uv_tty_t, mode: c_int) -> c_int {
+    let wanted = usize::try_from(mode).ok().and_then(|mode| MODES.get(mode));
+    let Some(&wanted) = wanted else {
+        return Errno::EINVAL.code();
+    };
+    // SAFETY: the caller gives us a terminal handle.
+    unsafe {
+        let set = engine::with_handle(tty.cast(), |engine, key| engine.tty_set_mode(key, wanted));
+        if set.is_ok() {
+            (*tty).mode = mode;
+        }
+        engine::code(set)
+    }
+}
+
+/// May be called from a signal handler.
+#[unsafe(no_mangle)]
+extern "C" fn uv_tty_reset_mode() -> c_int {
+    engine::code(reset_terminal())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn uv_tty_get_winsize(
+    tty: *mut uv_tty_t,
+    width: *mut c_int,
+    height: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller gives us a terminal handle and room for two numbers.
+    unsafe {
+        let size = engine::with_handle(tty.cast(), |engine, key| engine.tty_size(key));
+        engine::code(size.map(|(columns, rows)| {
+            *width = c_int::from(columns);
+            *height = c_int::from(rows);
+        }))
+    }
+}
+
+/// Only Windows has something to set here.
+#[unsafe(no_mangle)]
+extern "C" fn uv_tty_set_vterm_state(_state: c_int) {}
+
+/// Only Windows has something to say here.
+#[unsafe(no_mangle)]
+extern "C" fn uv_tty_get_vterm_state(_state: *mut c_int) -> c_int {
+    Errno::ENOTSUP.code()
+}

@@ -1,0 +1,514 @@
+//! The machine, the process, users, descriptors and libraries.
+
+#[path = "support/system.rs"]
+mod support;
+
+use std::ffi::{CStr, c_char, c_double, c_int, c_uint, c_ulong, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+use support::{check_null, check_size_rules, fill, must_succeed_in_child};
+use uv as _;
+
+#[repr(C)]
+struct Passwd {
+    username: *const c_char,
+    uid: c_ulong,
+    gid: c_ulong,
+    shell: *const c_char,
+    homedir: *const c_char,
+}
+
+#[repr(C)]
+struct Group {
+    groupname: *const c_char,
+    gid: c_ulong,
+    members: *const *const c_char,
+}
+
+#[repr(C)]
+struct Names([[c_char; 256]; 4]);
+
+#[repr(C)]
+struct CpuInfo {
+    model: *const c_char,
+    speed: c_int,
+    times: [u64; 5],
+}
+
+#[repr(C)]
+struct Usage {
+    utime: [i64; 2],
+    stime: [i64; 2],
+    maxrss: u64,
+    rest: [u64; 13],
+}
+
+#[repr(C)]
+struct Library {
+    handle: *mut c_void,
+    errmsg: *mut c_char,
+}
+
+#[rustfmt::skip]
+unsafe extern "C" {
+    safe fn uv_os_getpid() -> c_int;
+    safe fn uv_os_getppid() -> c_int;
+    fn uv_os_getpriority(pid: c_int, priority: *mut c_int) -> c_int;
+    safe fn uv_os_setpriority(pid: c_int, priority: c_int) -> c_int;
+    safe fn uv_kill(pid: c_int, signal: c_int) -> c_int;
+    fn uv_cwd(buffer: *mut c_char, size: *mut usize) -> c_int;
+    fn uv_chdir(directory: *const c_char) -> c_int;
+    fn uv_exepath(buffer: *mut c_char, size: *mut usize) -> c_int;
+    fn uv_os_gethostname(buffer: *mut c_char, size: *mut usize) -> c_int;
+    fn uv_os_uname(names: *mut Names) -> c_int;
+    fn uv_os_get_passwd(passwd: *mut Passwd) -> c_int;
+    fn uv_os_get_passwd2(passwd: *mut Passwd, uid: c_uint) -> c_int;
+    fn uv_os_free_passwd(passwd: *mut Passwd);
+    fn uv_os_get_group(group: *mut Group, gid: c_uint) -> c_int;
+    fn uv_os_free_group(group: *mut Group);
+    fn uv_cpu_info(infos: *mut *mut CpuInfo, count: *mut c_int) -> c_int;
+    fn uv_free_cpu_info(infos: *mut CpuInfo, count: c_int);
+    safe fn uv_available_parallelism() -> c_uint;
+    safe fn uv_get_free_memory() -> u64;
+    safe fn uv_get_total_memory() -> u64;
+    safe fn uv_get_constrained_memory() -> u64;
+    safe fn uv_get_available_memory() -> u64;
+    fn uv_resident_set_memory(rss: *mut usize) -> c_int;
+    fn uv_uptime(uptime: *mut c_double) -> c_int;
+    safe fn uv_loadavg(averages: &mut [c_double; 3]);
+    fn uv_getrusage(usage: *mut Usage) -> c_int;
+    fn uv_getrusage_thread(usage: *mut Usage) -> c_int;
+    safe fn uv_disable_stdio_inheritance();
+    fn uv_pipe(fds: *mut [c_int; 2], read_flags: c_int, write_flags: c_int) -> c_int;
+    fn uv_socketpair(kind: c_int, protocol: c_int, fds: *mut [c_int; 2], flags0: c_int, flags1: c_int) -> c_int;
+    safe fn uv_get_osfhandle(fd: c_int) -> c_int;
+    safe fn uv_open_osfhandle(os_fd: c_int) -> c_int;
+    fn uv_dlopen(filename: *const c_char, lib: *mut Library) -> c_int;
+    fn uv_dlclose(lib: *mut Library);
+    fn uv_dlsym(lib: *mut Library, name: *const c_char, ptr: *mut *mut c_void) -> c_int;
+    fn uv_dlerror(lib: *const Library) -> *const c_char;
+}
+
+const UV_NONBLOCK_PIPE: c_int = 0x40;
+
+/// A C string of the library's.
+fn text(pointer: *const c_char) -> String {
+    assert!(!pointer.is_null());
+    // SAFETY: the library's texts end in a NUL.
+    unsafe { CStr::from_ptr(pointer) }
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn processes_have_numbers() {
+    assert_eq!(uv_os_getpid() as u32, std::process::id());
+    assert_eq!(uv_os_getppid() as u32, std::os::unix::process::parent_id());
+}
+
+#[test]
+fn priorities_are_checked_before_they_are_set() {
+    // SAFETY: null is what is to be refused.
+    let status = unsafe { uv_os_getpriority(0, null_mut()) };
+    assert_eq!(status, -libc::EINVAL);
+    for bad in [-21, 20, c_int::MIN, c_int::MAX] {
+        assert_eq!(uv_os_setpriority(0, bad), -libc::EINVAL, "{bad}");
+    }
+    assert_eq!(uv_os_setpriority(c_int::MAX, 0), -libc::ESRCH);
+    let mut priority = 99;
+    // SAFETY: there is room for the number.
+    let status = unsafe { uv_os_getpriority(c_int::MAX, &mut priority) };
+    assert_eq!((status, priority), (-libc::ESRCH, 99));
+}
+
+#[test]
+fn a_process_can_make_itself_less_important() {
+    must_succeed_in_child("a_process_can_make_itself_less_important", || {
+        // To Linux, no process in particular is the calling thread.
+        assert_eq!(uv_os_setpriority(0, 19), 0);
+        let mut priority = 99;
+        // SAFETY: there is room for the number.
+        let status = unsafe { uv_os_getpriority(0, &mut priority) };
+        assert_eq!((status, priority), (0, 19));
+    });
+}
+
+#[test]
+fn signals_have_to_exist_and_so_do_processes() {
+    assert_eq!(uv_kill(uv_os_getpid(), 0), 0);
+    assert_eq!(uv_kill(uv_os_getpid(), -1), -libc::EINVAL);
+    assert_eq!(uv_kill(uv_os_getpid(), 4096), -libc::EINVAL);
+    assert_eq!(uv_kill(c_int::MAX, 0), -libc::ESRCH);
+    let mut child = std::process::Command::new("sleep")
+        .arg("100")
+        .spawn()
+        .unwrap();
+    assert_eq!(uv_kill(child.id() as c_int, libc::SIGTERM), 0);
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+}
+
+#[test]
+fn the_working_directory_can_be_told_and_changed() {
+    must_succeed_in_child("the_working_directory_can_be_told_and_changed", || {
+        let scratch = std::env::temp_dir().join(format!("blacklight-cwd-{}", uv_os_getpid()));
+        std::fs::create_dir(&scratch).unwrap();
+        let scratch = scratch.canonicalize().unwrap();
+        let path = std::ffi::CString::new(scratch.to_str().unwrap()).unwrap();
+        // SAFETY: the path ends in a NUL.
+        assert_eq!(unsafe { uv_chdir(path.as_ptr()) }, 0);
+        assert_eq!(check_size_rules(uv_cwd), scratch.to_str().unwrap());
+        std::fs::remove_dir(&scratch).unwrap();
+        assert_eq!(fill(uv_cwd, 1000).status, -libc::ENOENT);
+        // SAFETY: the paths end in a NUL, or are null, which is to be refused.
+        unsafe {
+            assert_eq!(uv_chdir(path.as_ptr()), -libc::ENOENT);
+            assert_eq!(uv_chdir(null()), -libc::EFAULT);
+            assert_eq!(uv_chdir(c"/".as_ptr()), 0);
+        }
+        assert_eq!(check_size_rules(uv_cwd), "/");
+    });
+}
+
+#[test]
+fn the_programs_path_is_cut_to_fit() {
+    let path = std::env::current_exe().unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(fill(uv_exepath, 4096).text, path);
+    for size in 1..=path.len() + 1 {
+        assert_eq!(fill(uv_exepath, size).text, path[..size - 1]);
+    }
+    check_null(uv_exepath);
+}
+
+#[test]
+fn the_machine_has_names() {
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert_eq!(check_size_rules(uv_os_gethostname), hostname.trim_end());
+    let mut names = Names([[b'#' as c_char; 256]; 4]);
+    // SAFETY: there is room for the names, or null, which is to be refused.
+    unsafe {
+        assert_eq!(uv_os_uname(null_mut()), -libc::EINVAL);
+        assert_eq!(uv_os_uname(&mut names), 0);
+    }
+    let [sysname, release, _version, machine] = names.0.map(|name| text(name.as_ptr()));
+    assert_eq!(sysname, "Linux");
+    let osrelease = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(release, osrelease.trim_end());
+    assert_eq!(machine, std::env::consts::ARCH);
+}
+
+#[test]
+fn users_are_found_by_number_and_given_back_twice() {
+    let mut passwd = MaybeUninit::uninit();
+    // SAFETY: there is room for a user, which is filled on success.
+    unsafe {
+        assert_eq!(uv_os_get_passwd(null_mut()), -libc::EINVAL);
+        assert_eq!(uv_os_get_passwd2(null_mut(), 0), -libc::EINVAL);
+        let unknown = uv_os_get_passwd2(passwd.as_mut_ptr(), 3_999_999_999);
+        assert_eq!(unknown, -libc::ENOENT);
+        assert_eq!(uv_os_get_passwd(passwd.as_mut_ptr()), 0);
+        assert_eq!((*passwd.as_ptr()).uid, c_ulong::from(libc::geteuid()));
+        uv_os_free_passwd(passwd.as_mut_ptr());
+        assert_eq!(uv_os_get_passwd2(passwd.as_mut_ptr(), 0), 0);
+        let root = passwd.assume_init_mut();
+        assert_eq!((root.uid, text(root.username).as_str()), (0, "root"));
+        let entry = std::fs::read_to_string("/etc/passwd").unwrap();
+        let entry = entry
+            .lines()
+            .find(|line| line.starts_with("root:"))
+            .unwrap();
+        let fields: Vec<&str> = entry.split(':').collect();
+        assert_eq!(root.gid.to_string(), fields[3]);
+        assert_eq!(text(root.homedir), fields[5]);
+        assert_eq!(text(root.shell), fields[6]);
+        for _ in 0..2 {
+            uv_os_free_passwd(root);
+            assert!(root.username.is_null() && root.shell.is_null() && root.homedir.is_null());
+        }
+        uv_os_free_passwd(null_mut());
+    }
+}
+
+#[test]
+fn groups_have_their_members() {
+    let groups = std::fs::read_to_string("/etc/group").unwrap();
+    let mut group = MaybeUninit::uninit();
+    // SAFETY: there is room for a group, which is filled on success.
+    unsafe {
+        assert_eq!(uv_os_get_group(null_mut(), 0), -libc::EINVAL);
+        let unknown = uv_os_get_group(group.as_mut_ptr(), 3_999_999_999);
+        assert_eq!(unknown, -libc::ENOENT);
+        for line in groups.lines() {
+            let fields: Vec<&str> = line.split(':').collect();
+            let gid = fields[2].parse().unwrap();
+            assert_eq!(uv_os_get_group(group.as_mut_ptr(), gid), 0);
+            let group = group.assume_init_mut();
+            assert_eq!(group.gid, c_ulong::from(gid));
+            assert_eq!(text(group.groupname), fields[0]);
+            let mut members = Vec::new();
+            while !(*group.members.add(members.len())).is_null() {
+                members.push(text(*group.members.add(members.len())));
+            }
+            assert_eq!(members.join(","), fields[3]);
+            for _ in 0..2 {
+                uv_os_free_group(group);
+                assert!(group.groupname.is_null() && group.members.is_null());
+            }
+        }
+        uv_os_free_group(null_mut());
+    }
+}
+
+#[test]
+fn processors_are_those_of_the_kernel() {
+    let (mut infos, mut count) = (null_mut(), -1);
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let expected = stat
+        .lines()
+        .filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "))
+        .count();
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+    // SAFETY: there is room for both, and as many items as it says.
+    unsafe {
+        assert_eq!(uv_cpu_info(null_mut(), &mut count), -libc::EINVAL);
+        assert_eq!(uv_cpu_info(&mut infos, null_mut()), -libc::EINVAL);
+        assert_eq!(uv_cpu_info(&mut infos, &mut count), 0);
+        assert_eq!(count as usize, expected);
+        for info in std::slice::from_raw_parts(infos, expected) {
+            let model = text(info.model);
+            assert!(model == "unknown" || cpuinfo.contains(&format!(": {model}\n")));
+            assert!(info.speed >= 0);
+            assert!(info.times.iter().sum::<u64>() > 0);
+        }
+        uv_free_cpu_info(infos, count);
+    }
+}
+
+#[test]
+fn one_processor_allows_one_thread() {
+    let before = uv_available_parallelism();
+    assert!(before >= 1);
+    std::thread::spawn(|| {
+        // SAFETY: a set is an array of bits, for which zero is a value.
+        unsafe {
+            let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init();
+            let size = size_of_val(&set);
+            assert_eq!(libc::sched_getaffinity(0, size, &mut set), 0);
+            let first = (0..1024).find(|&cpu| libc::CPU_ISSET(cpu, &set)).unwrap();
+            libc::CPU_ZERO(&mut set);
+            libc::CPU_SET(first, &mut set);
+            assert_eq!(libc::sched_setaffinity(0, size, &set), 0);
+        }
+        assert_eq!(uv_available_parallelism(), 1);
+    })
+    .join()
+    .unwrap();
+    assert_eq!(uv_available_parallelism(), before);
+}
+
+#[test]
+fn memory_adds_up() {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total: u64 = meminfo
+        .split_ascii_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(uv_get_total_memory(), total * 1024);
+    assert!(uv_get_free_memory() > 0);
+    assert!(uv_get_free_memory() < uv_get_total_memory());
+    assert!(uv_get_available_memory() <= uv_get_total_memory());
+    let mut rss = 0;
+    // SAFETY: there is room for the number, or null, which is to be refused.
+    unsafe {
+        assert_eq!(uv_resident_set_memory(null_mut()), -libc::EINVAL);
+        assert_eq!(uv_resident_set_memory(&mut rss), 0);
+    }
+    assert!(rss > 100_000 && (rss as u64) < uv_get_total_memory());
+}
+
+#[test]
+fn a_limit_of_the_process_constrains_its_memory() {
+    must_succeed_in_child("a_limit_of_the_process_constrains_its_memory", || {
+        let limit = libc::rlimit {
+            rlim_cur: 1 << 40,
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        let before = uv_get_constrained_memory();
+        // SAFETY: the limit lives through the call.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+        let expected = match before {
+            0 => 1 << 40,
+            before => before.min(1 << 40),
+        };
+        assert_eq!(uv_get_constrained_memory(), expected);
+    });
+}
+
+#[test]
+fn time_and_load_are_the_kernels() {
+    let mut uptime = 0.0;
+    // SAFETY: there is room for the number, or null, which is to be refused.
+    unsafe {
+        assert_eq!(uv_uptime(null_mut()), -libc::EINVAL);
+        assert_eq!(uv_uptime(&mut uptime), 0);
+    }
+    let file = std::fs::read_to_string("/proc/uptime").unwrap();
+    let later: f64 = file.split(' ').next().unwrap().parse().unwrap();
+    assert!((0.0..60.0).contains(&(later - uptime)));
+    let mut averages = [-1.0; 3];
+    uv_loadavg(&mut averages);
+    assert!(averages.iter().all(|&load| load >= 0.0));
+}
+
+#[test]
+fn a_thread_uses_less_than_its_process() {
+    let (mut process, mut thread) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: there is room for the answers, which are filled on success.
+    let (process, thread): (Usage, Usage) = unsafe {
+        assert_eq!(uv_getrusage(null_mut()), -libc::EINVAL);
+        assert_eq!(uv_getrusage_thread(null_mut()), -libc::EINVAL);
+        assert_eq!(uv_getrusage_thread(thread.as_mut_ptr()), 0);
+        assert_eq!(uv_getrusage(process.as_mut_ptr()), 0);
+        (process.assume_init(), thread.assume_init())
+    };
+    assert!(process.maxrss > 100, "kilobytes");
+    assert!(thread.utime <= process.utime && thread.stime <= process.stime);
+    // Page faults without disk access, which there always are.
+    assert!(process.rest[3] > 0 && thread.rest[3] <= process.rest[3]);
+}
+
+#[test]
+fn descriptors_are_not_inherited_any_more() {
+    must_succeed_in_child("descriptors_are_not_inherited_any_more", || {
+        let flags = |fd| {
+            // SAFETY: F_GETFD takes no pointers.
+            unsafe { libc::fcntl(fd, libc::F_GETFD) }
+        };
+        // SAFETY: the descriptors are of this child alone, which ends soon.
+        unsafe {
+            assert_eq!(libc::dup2(0, 15), 15, "beyond a gap, but below sixteen");
+            assert_eq!(
+                libc::dup2(0, 17),
+                17,
+                "beyond the first gap from sixteen on"
+            );
+        }
+        assert_eq!([0, 1, 2, 15, 17].map(flags), [0; 5]);
+        uv_disable_stdio_inheritance();
+        assert_eq!([0, 1, 2, 15].map(flags), [libc::FD_CLOEXEC; 4]);
+        assert_eq!((flags(16), flags(17)), (-1, 0));
+    });
+}
+
+/// Closes both descriptors, and says of each whether it waits and whether it is inherited.
+fn look_and_close(fds: [c_int; 2]) -> [(bool, bool); 2] {
+    // SAFETY: the descriptors are the test's own.
+    fds.map(|fd| unsafe {
+        let waits = libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0;
+        let inherited = libc::fcntl(fd, libc::F_GETFD) & libc::FD_CLOEXEC == 0;
+        assert_eq!(libc::close(fd), 0);
+        (waits, inherited)
+    })
+}
+
+#[test]
+fn each_end_of_a_pair_can_be_non_blocking() {
+    for flags in [
+        [0, 0],
+        [0, UV_NONBLOCK_PIPE],
+        [UV_NONBLOCK_PIPE, 0],
+        [0x7f, 0x7f],
+    ] {
+        let expected = flags.map(|flags| (flags & UV_NONBLOCK_PIPE == 0, false));
+        let mut fds = [-1; 2];
+        // SAFETY: there is room for two descriptors.
+        unsafe {
+            assert_eq!(uv_pipe(&mut fds, flags[0], flags[1]), 0);
+            assert_eq!(libc::write(fds[1], b"x".as_ptr().cast(), 1), 1);
+            assert_eq!(libc::read(fds[0], [0u8].as_mut_ptr().cast(), 1), 1);
+            assert_eq!(look_and_close(fds), expected);
+            let kind = libc::SOCK_STREAM;
+            assert_eq!(uv_socketpair(kind, 0, &mut fds, flags[0], flags[1]), 0);
+            assert_eq!(look_and_close(fds), expected);
+        }
+    }
+}
+
+#[test]
+fn pairs_that_cannot_be_leave_nothing_behind() {
+    let mut fds = [-7; 2];
+    // SAFETY: there is room for two descriptors, or null, which is to be refused.
+    unsafe {
+        assert_eq!(uv_pipe(null_mut(), 0, 0), -libc::EINVAL);
+        assert_eq!(
+            uv_socketpair(libc::SOCK_STREAM, 0, null_mut(), 0, 0),
+            -libc::EINVAL
+        );
+        let status = uv_socketpair(libc::SOCK_STREAM, 99, &mut fds, 0, 0);
+        assert_eq!(status, -libc::EPROTONOSUPPORT);
+    }
+    assert_eq!(fds, [-7; 2]);
+}
+
+#[test]
+fn descriptors_are_their_own_handles() {
+    for fd in [-1, 0, 55] {
+        assert_eq!(uv_get_osfhandle(fd), fd);
+        assert_eq!(uv_open_osfhandle(fd), fd);
+    }
+}
+
+#[test]
+fn symbols_are_found_and_errors_remembered() {
+    // What is in the struct before must not matter.
+    let mut library = Library {
+        handle: 8 as *mut c_void,
+        errmsg: 8 as *mut c_char,
+    };
+    let lib = &raw mut library;
+    let mut address = null_mut();
+    // SAFETY: names end in a NUL, and there is room for the address.
+    unsafe {
+        assert_eq!(uv_dlopen(c"libc.so.6".as_ptr(), lib), 0);
+        assert_eq!(text(uv_dlerror(lib)), "no error");
+        assert_eq!(uv_dlsym(lib, c"getpid".as_ptr(), &mut address), 0);
+        let getpid = std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(address);
+        assert_eq!(getpid(), uv_os_getpid());
+        for name in [c"no_such_symbol", c"nor_such_a_one"] {
+            address = 8 as *mut c_void;
+            assert_eq!(uv_dlsym(lib, name.as_ptr(), &mut address), -1);
+            assert!(address.is_null());
+            assert!(text(uv_dlerror(lib)).contains(name.to_str().unwrap()));
+        }
+        // A success does not make the last error undone.
+        assert_eq!(uv_dlsym(lib, c"getpid".as_ptr(), &mut address), 0);
+        assert!(text(uv_dlerror(lib)).contains("nor_such_a_one"));
+        uv_dlclose(lib);
+        assert!((*lib).handle.is_null() && (*lib).errmsg.is_null());
+        uv_dlclose(lib);
+    }
+}
+
+#[test]
+fn a_library_that_is_not_there_says_so() {
+    let mut library = MaybeUninit::uninit();
+    let lib: *mut Library = library.as_mut_ptr();
+    // SAFETY: the name ends in a NUL, and the library is filled whatever happens.
+    unsafe {
+        assert_eq!(uv_dlopen(c"/no/such/library.so".as_ptr(), lib), -1);
+        assert!((*lib).handle.is_null());
+        assert!(text(uv_dlerror(lib)).contains("/no/such/library.so"));
+        uv_dlclose(lib);
+        assert_eq!(text(uv_dlerror(lib)), "no error");
+        // Without a name it is the program itself.
+        assert_eq!(uv_dlopen(null(), lib), 0);
+        let mut address = null_mut();
+        assert_eq!(uv_dlsym(lib, c"malloc".as_ptr(), &mut address), 0);
+        assert!(!address.is_null());
+        uv_dlclose(lib);
+    }
+}

@@ -1,0 +1,191 @@
+//! Memory that C callers get comes from the allocator that they chose. One test, as a process
+//! has one allocator.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
+use uv as _;
+
+type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
+type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+type Fill = unsafe extern "C" fn(*mut *mut c_void, *mut c_int) -> c_int;
+type Release = unsafe extern "C" fn(*mut c_void, c_int);
+/// The structs of users, groups and libraries are no larger.
+type Room = [usize; 5];
+
+unsafe extern "C" {
+    fn uv_replace_allocator(m: Malloc, r: Realloc, c: Calloc, f: Free) -> c_int;
+    fn uv_cpu_info(infos: *mut *mut c_void, count: *mut c_int) -> c_int;
+    fn uv_free_cpu_info(infos: *mut c_void, count: c_int);
+    fn uv_interface_addresses(array: *mut *mut c_void, count: *mut c_int) -> c_int;
+    fn uv_free_interface_addresses(array: *mut c_void, count: c_int);
+    fn uv_os_environ(items: *mut *mut c_void, count: *mut c_int) -> c_int;
+    fn uv_os_free_environ(items: *mut c_void, count: c_int);
+    fn uv_os_get_passwd(passwd: *mut Room) -> c_int;
+    fn uv_os_free_passwd(passwd: *mut Room);
+    fn uv_os_get_group(group: *mut Room, gid: u32) -> c_int;
+    fn uv_os_free_group(group: *mut Room);
+    fn uv_dlopen(filename: *const c_char, lib: *mut Room) -> c_int;
+    fn uv_dlclose(lib: *mut Room);
+    fn uv_dlerror(lib: *const Room) -> *const c_char;
+    fn uv_utf16_to_wtf8(
+        utf16: *const u16,
+        len: isize,
+        wtf8: *mut *mut c_char,
+        wtf8_len: *mut usize,
+    ) -> c_int;
+    fn uv_setup_args(argc: c_int, argv: *mut *mut c_char) -> *mut *mut c_char;
+    fn uv_get_process_title(buffer: *mut c_char, size: usize) -> c_int;
+}
+
+static OUTSTANDING: AtomicIsize = AtomicIsize::new(0);
+static EXHAUSTED: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+    if EXHAUSTED.load(Relaxed) {
+        return null_mut();
+    }
+    OUTSTANDING.fetch_add(1, Relaxed);
+    // SAFETY: any size will do.
+    unsafe { libc::malloc(size) }
+}
+
+unsafe extern "C" fn realloc(memory: *mut c_void, size: usize) -> *mut c_void {
+    if memory.is_null() {
+        // SAFETY: any size will do.
+        return unsafe { malloc(size) };
+    }
+    // SAFETY: the memory is from one of these functions.
+    unsafe { libc::realloc(memory, size) }
+}
+
+unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    if EXHAUSTED.load(Relaxed) {
+        return null_mut();
+    }
+    OUTSTANDING.fetch_add(1, Relaxed);
+    // SAFETY: any sizes will do.
+    unsafe { libc::calloc(count, size) }
+}
+
+unsafe extern "C" fn free(memory: *mut c_void) {
+    if !memory.is_null() {
+        OUTSTANDING.fetch_sub(1, Relaxed);
+    }
+    // SAFETY: the memory is from one of these functions.
+    unsafe { libc::free(memory) }
+}
+
+fn outstanding() -> isize {
+    OUTSTANDING.load(Relaxed)
+}
+
+/// Runs `call` while there is no memory.
+fn exhausted<R>(call: impl FnOnce() -> R) -> R {
+    EXHAUSTED.store(true, Relaxed);
+    let result = call();
+    EXHAUSTED.store(false, Relaxed);
+    assert_eq!(outstanding(), 0);
+    result
+}
+
+#[test]
+fn memory_comes_from_the_allocator_and_goes_back() {
+    // SAFETY: the functions are an allocator, and nothing has been allocated yet.
+    let status = unsafe { uv_replace_allocator(malloc, realloc, calloc, free) };
+    assert_eq!(status, 0);
+    arrays();
+    structs();
+    libraries();
+    texts();
+    arguments();
+}
+
+fn arrays() {
+    let functions: [(Fill, Release); 3] = [
+        (uv_cpu_info, uv_free_cpu_info),
+        (uv_interface_addresses, uv_free_interface_addresses),
+        (uv_os_environ, uv_os_free_environ),
+    ];
+    for (fill, release) in functions {
+        let (mut array, mut count) = (null_mut(), -1);
+        // SAFETY: there is room for both.
+        unsafe {
+            let status = exhausted(|| fill(&mut array, &mut count));
+            assert_eq!(status, -libc::ENOMEM);
+            assert_eq!(fill(&mut array, &mut count), 0);
+            assert!(count > 0);
+            assert!(outstanding() > 0);
+            release(array, count);
+        }
+        assert_eq!(outstanding(), 0);
+    }
+}
+
+fn structs() {
+    let mut room: Room = [0; 5];
+    // SAFETY: there is room for a user or a group.
+    unsafe {
+        let status = exhausted(|| uv_os_get_passwd(&mut room));
+        assert_eq!(status, -libc::ENOMEM);
+        assert_eq!(uv_os_get_passwd(&mut room), 0);
+        assert!(outstanding() > 0);
+        uv_os_free_passwd(&mut room);
+        assert_eq!(outstanding(), 0);
+        let status = exhausted(|| uv_os_get_group(&mut room, 0));
+        assert_eq!(status, -libc::ENOMEM);
+        assert_eq!(uv_os_get_group(&mut room, 0), 0);
+        assert!(outstanding() > 0);
+        uv_os_free_group(&mut room);
+        assert_eq!(outstanding(), 0);
+    }
+}
+
+fn libraries() {
+    let mut room = MaybeUninit::<Room>::uninit();
+    let lib = room.as_mut_ptr();
+    let name = c"/no/such/library.so".as_ptr();
+    // SAFETY: the name ends in a NUL, and there is room for a library.
+    unsafe {
+        assert_eq!(exhausted(|| uv_dlopen(name, lib)), -1);
+        assert_eq!(std::ffi::CStr::from_ptr(uv_dlerror(lib)), c"no error");
+        assert_eq!(uv_dlopen(name, lib), -1);
+        assert!(outstanding() > 0);
+        uv_dlclose(lib);
+    }
+    assert_eq!(outstanding(), 0);
+}
+
+fn texts() {
+    let (mut memory, mut len) = (null_mut(), 0);
+    let text = [u16::from(b'a'), 0];
+    // SAFETY: the text ends in a NUL, and there is room for both.
+    unsafe {
+        let mut convert = || uv_utf16_to_wtf8(text.as_ptr(), -1, &mut memory, &mut len);
+        assert_eq!(exhausted(&mut convert), -libc::ENOMEM);
+        assert_eq!(convert(), 0);
+        assert_eq!(outstanding(), 1);
+        free(memory.cast());
+    }
+    assert_eq!(outstanding(), 0);
+}
+
+fn arguments() {
+    let mut memory = *b"one\0two\0";
+    let start = memory.as_mut_ptr().cast::<c_char>();
+    let mut buffer = [0; 100];
+    // SAFETY: both arguments are in the memory, which outlives the test's use of the title.
+    unsafe {
+        let mut argv = [start, start.add(4), null_mut()];
+        let argv = argv.as_mut_ptr();
+        // Without memory for a copy, the arguments are left to the program.
+        assert_eq!(exhausted(|| uv_setup_args(2, argv)), argv);
+        let title = uv_get_process_title(buffer.as_mut_ptr(), buffer.len());
+        assert_eq!(title, -libc::ENOBUFS);
+        assert_ne!(uv_setup_args(2, argv), argv);
+        assert_eq!(outstanding(), 1);
+    }
+}

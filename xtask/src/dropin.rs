@@ -1,0 +1,145 @@
+//! `cargo xtask dropin`: a program compiled and linked with another libuv runs on ours.
+//!
+//! One C program, built four ways: with the original's header and library, with Debian's
+//! `libuv1-dev` of years ago, with our own header, and statically with our `libuv.a`. The
+//! first two are then run twice without a rebuild: on the library they were linked with, to
+//! show that the program is fair, and on ours.
+
+use crate::compile::run_quietly;
+use crate::original::Original;
+use crate::{library, workspace};
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// What ours says that it is.
+const OUR_VERSION: &str = "1.53.0";
+
+/// A libuv to build with.
+struct Kit {
+    name: &'static str,
+    include: PathBuf,
+    /// The directory with its `libuv.so`.
+    lib: PathBuf,
+}
+
+fn compile(kit: &Kit, dir: &Path) -> Result<PathBuf> {
+    let program = dir.join(format!("program-{}", kit.name));
+    let mut command = Command::new("gcc");
+    command
+        .args(["-O1", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-o"])
+        .arg(&program)
+        .arg(workspace::root().join("xtask/dropin/program.c"))
+        .arg("-I")
+        .arg(&kit.include)
+        .arg("-L")
+        .arg(&kit.lib)
+        .args(["-luv", "-lpthread"]);
+    run_quietly(command)?;
+    Ok(program)
+}
+
+/// Runs the program on a library and returns the version that it saw.
+fn version_seen(program: &Path, lib: &Path) -> Result<String> {
+    let output = Command::new("timeout")
+        .arg("60")
+        .arg(program)
+        .env("LD_LIBRARY_PATH", lib)
+        .output()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    ensure!(
+        output.status.success(),
+        "{} fails on {} ({}):\n{}",
+        program.display(),
+        lib.display(),
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Debian's library and headers, unpacked below the target directory and not installed.
+fn debian(dir: &Path) -> Result<Kit> {
+    let root = dir.join("debian");
+    let kit = Kit {
+        name: "debian",
+        include: root.join("usr/include"),
+        lib: root.join("usr/lib/x86_64-linux-gnu"),
+    };
+    if kit.include.join("uv.h").exists() {
+        return Ok(kit);
+    }
+    std::fs::create_dir_all(&root).with_context(|| format!("cannot make {}", root.display()))?;
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).current_dir(&root);
+        run_quietly(command)
+    };
+    let packages = ["libuv1-dev", "libuv1"];
+    let download = ["download", packages[0], packages[1]];
+    if apt(&download).is_err() {
+        apt(&["update", "-qq"])?;
+        apt(&download)?;
+    }
+    for package in std::fs::read_dir(&root)?.flatten().map(|entry| entry.path()) {
+        if package.extension().is_some_and(|extension| extension == "deb") {
+            let mut command = Command::new("dpkg");
+            command.arg("-x").arg(&package).arg(&root);
+            run_quietly(command)?;
+        }
+    }
+    Ok(kit)
+}
+
+/// Runs the chore.
+pub(crate) fn run() -> Result<ExitCode> {
+    let ours = library::stage_ours()?;
+    let dir = workspace::target_subdir("dropin")?;
+    let original = Original::obtain()?;
+    let original_lib = original.library()?;
+    let original_lib = original_lib.parent().context("a library without a directory")?;
+    let original_dir = dir.join("original-lib");
+    library::snapshot(&original_lib.join("libuv.so.1"), &original_dir)?;
+    let kits = [
+        Kit {
+            name: "original",
+            include: original.include_dir(),
+            lib: original_dir,
+        },
+        debian(&dir)?,
+    ];
+    for kit in &kits {
+        let program = compile(kit, &dir)?;
+        let before = version_seen(&program, &kit.lib)?;
+        let after = version_seen(&program, &ours)?;
+        println!("linked with {} ({before}), run on ours: {after}", kit.name);
+        ensure!(after == OUR_VERSION, "the program did not run on our library");
+    }
+    let own = Kit {
+        name: "ours",
+        include: workspace::include_dir(),
+        lib: ours.clone(),
+    };
+    let program = compile(&own, &dir)?;
+    println!("compiled with our header: {}", version_seen(&program, &ours)?);
+    let version = version_seen(&link_statically(&own, &dir)?, Path::new("/nonexistent"))?;
+    println!("linked statically: {version}");
+    ensure!(version == OUR_VERSION, "the static program is not ours");
+    println!("4 passed, 0 failed");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn link_statically(kit: &Kit, dir: &Path) -> Result<PathBuf> {
+    let program = dir.join("static");
+    let mut command = Command::new("gcc");
+    command
+        .args(["-O1", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-o"])
+        .arg(&program)
+        .arg(workspace::root().join("xtask/dropin/program.c"))
+        .arg("-I")
+        .arg(&kit.include)
+        .arg(kit.lib.join("libuv.a"))
+        .args(["-lpthread", "-ldl", "-lm"]);
+    run_quietly(command)?;
+    Ok(program)
+}
