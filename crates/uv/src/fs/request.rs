@@ -53,19 +53,6 @@ impl Call {
         Ok(req)
     }
 
-    /// A request that is not to be made. It can be cleaned up like any other.
-    ///
-    /// # Safety
-    ///
-    /// The request is null or memory for one.
-    pub(super) unsafe fn refuse(self, op: Op, error: Errno) -> c_int {
-        // SAFETY: the caller vouches for it.
-        match unsafe { self.begin(op) } {
-            Ok(_) => error.code(),
-            Err(error) => error.code(),
-        }
-    }
-
     /// A request about an open file.
     ///
     /// # Safety
