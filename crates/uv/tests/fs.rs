@@ -225,6 +225,7 @@ fn more_buffers_than_the_kernel_takes_at_once() {
 
 #[test]
 fn sizes_and_offsets_beyond_all_bounds() {
+    const AT_ONCE: usize = 0x7fff_f000;
     let scratch = Scratch::new("huge");
     let file = File::open(&scratch.c("file"), libc::O_RDWR | libc::O_CREAT);
     std::fs::write(scratch.at("file"), "text").unwrap();
@@ -245,9 +246,6 @@ fn sizes_and_offsets_beyond_all_bounds() {
         let read = both(|loop_, req, cb| uv_fs_read(loop_, req, file.0, huge.as_ptr(), 1, 0, cb));
         assert_eq!(read, error(libc::EFAULT));
         let write =
-            both(|loop_, req, cb| uv_fs_write(loop_, req, file.0, huge.as_ptr(), 1, -1, cb));
-        assert_eq!(write, error(libc::EFAULT));
-        let write =
             both(|loop_, req, cb| uv_fs_write(loop_, req, file.0, byte.as_ptr(), 1, i64::MAX, cb));
         assert!(write[0] < 0 && write[0] == write[1]);
         let cut = both(|loop_, req, cb| uv_fs_ftruncate(loop_, req, file.0, i64::MAX, cb));
@@ -257,9 +255,28 @@ fn sizes_and_offsets_beyond_all_bounds() {
             error(libc::EINVAL)
         );
         let to = File::open(&scratch.c("to"), libc::O_WRONLY | libc::O_CREAT);
-        let sent =
-            both(|loop_, req, cb| uv_fs_sendfile(loop_, req, to.0, file.0, 1, usize::MAX >> 1, cb));
+        let sent = both(|loop_, req, cb| uv_fs_sendfile(loop_, req, to.0, file.0, 1, AT_ONCE, cb));
         assert_eq!(sent, [3, 3]);
+        // More than the kernel writes in one call is refused before anything is done.
+        let just_too_much = [Buf {
+            base: null(),
+            len: AT_ONCE / 2 + 1,
+        }; 2];
+        let mut loop_ = OwnLoop::new();
+        for cb in [None, Some(ignore as unsafe extern "C" fn(_))] {
+            let mut req = request();
+            let (loop_, req) = (loop_.ptr(), &raw mut *req);
+            let refused = [
+                uv_fs_write(loop_, req, file.0, huge.as_ptr(), 1, -1, cb),
+                uv_fs_write(loop_, req, file.0, huge.as_ptr(), 3, 0, cb),
+                uv_fs_write(loop_, req, file.0, impossible.as_ptr(), 3, 0, cb),
+                uv_fs_write(loop_, req, file.0, just_too_much.as_ptr(), 2, 0, cb),
+                uv_fs_sendfile(loop_, req, to.0, file.0, 0, AT_ONCE + 1, cb),
+            ];
+            assert_eq!(refused, [-libc::EINVAL; 5]);
+            (*req).clean_up();
+        }
+        loop_.run();
     }
     assert_eq!(std::fs::read(scratch.at("to")).unwrap(), b"extext");
 }
