@@ -15,6 +15,7 @@ mod library;
 mod original;
 mod sandbox;
 mod sanitize;
+mod scaling;
 mod selection;
 mod test;
 mod workspace;
@@ -43,6 +44,8 @@ enum Chore {
     Dropin,
     /// Run tests under the address and thread sanitizers.
     Sanitize(sanitize::Options),
+    /// Show how the cost of wake-ups and timers grows with the number of handles.
+    Scaling(scaling::Options),
     /// Run everything that must hold before a change is good.
     Test(test::Options),
     /// The first process inside a sandbox; started by the other chores.
@@ -68,6 +71,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Conformance(options) => conformance::run(&options),
         Chore::Dropin => dropin::run(),
         Chore::Sanitize(options) => sanitize::run(&options),
+        Chore::Scaling(options) => scaling::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),
         Chore::Bench(options) => bench::run(&options),

@@ -2,7 +2,9 @@
 
 mod each_mechanism;
 
-use blacklight_engine::{Engine, Event, Key, Mechanism, Mode, Readiness, Token};
+use blacklight_engine::{
+    Engine, Event, Job, Key, Mechanism, Mode, Readiness, Token, WorkKind,
+};
 use each_mechanism::{engine_on, on_each_mechanism, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -79,6 +81,8 @@ on_each_mechanism!(
     watching_and_not_watching,
     a_handle_in_the_place_of_another,
     a_walk,
+    a_request_to_the_pool,
+    a_cancelled_request,
 );
 
 /// A turn of the loop, and how many callbacks there were in it.
@@ -280,4 +284,37 @@ fn a_walk(mechanism: Mechanism) {
 fn an_allocation_does_not_go_unnoticed() {
     let mut kept = Vec::new();
     assert_steady(3, 10, |round| kept.push(Box::new(round)));
+}
+
+fn a_request_to_the_pool(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    assert_steady(100, 500, |round| {
+        for token in 0..10 {
+            // A closure that holds nothing needs no memory of its own.
+            let kind = [WorkKind::Cpu, WorkKind::SlowIo][(round % 2) as usize];
+            let job = Job::new(|| ());
+            engine.work_submit(Token(token), kind, job).unwrap();
+        }
+        let mut called = 0;
+        run(&mut engine, Mode::Default, |_, _| called += 1);
+        assert_eq!(called, 10);
+    });
+}
+
+fn a_cancelled_request(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    assert_steady(100, 500, |_| {
+        let requests: [_; 10] = std::array::from_fn(|token| {
+            let job = Job::new(|| ());
+            let token = Token(token as u64);
+            engine.work_submit(token, WorkKind::FastIo, job).unwrap()
+        });
+        for request in requests {
+            // Whether it is in time does not matter here.
+            let _ = engine.work_cancel(request);
+        }
+        let mut called = 0;
+        run(&mut engine, Mode::Default, |_, _| called += 1);
+        assert_eq!(called, 10);
+    });
 }

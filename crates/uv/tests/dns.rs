@@ -239,7 +239,7 @@ fn names_of_addresses() {
     // SAFETY: all zeros is an address of no family.
     let (mut four, mut six): (sockaddr_in, sockaddr_in6) = unsafe { std::mem::zeroed() };
     let numbers = libc::NI_NUMERICHOST | libc::NI_NUMERICSERV;
-    let told = RefCell::new(Vec::new());
+    let told = RefCell::new(Vec::<(c_int, String, String)>::new());
     let mut request = Request::with_data(&told);
     let ask = |lp: &mut Loop, request: &mut Request, address: *const c_void, flags, cb| {
         // SAFETY: the address is valid for its family, and the request lives long enough.
@@ -273,6 +273,7 @@ fn names_of_addresses() {
     assert_eq!(ask(&mut lp, &mut request, six_ptr, numbers, Some(named)), 0);
     // The address was copied.
     six.sin6_addr.s6_addr[15] = 2;
+    std::hint::black_box(&six);
     run(&mut lp);
     close(lp);
     assert_eq!(told.into_inner(), [(0, "::1".into(), "0".into())]);

@@ -118,10 +118,19 @@ fn nothing_is_lost_in_a_storm() {
     let _alone = alone();
     let counts = [const { AtomicUsize::new(0) }; 3];
     let mut loop_ = new_loop();
-    let mut signals: Vec<_> = counts.iter().map(|count| new_signal(&mut loop_, count)).collect();
-    for (signal, signum) in signals.iter_mut().zip([libc::SIGUSR1, libc::SIGUSR1, libc::SIGUSR2]) {
+    let mut signals: Vec<_> = counts
+        .iter()
+        .map(|count| new_signal(&mut loop_, count))
+        .collect();
+    for (signal, signum) in signals
+        .iter_mut()
+        .zip([libc::SIGUSR1, libc::SIGUSR1, libc::SIGUSR2])
+    {
         // SAFETY: the handle is initialised.
-        assert_eq!(unsafe { uv_signal_start(&mut **signal, count_it, signum) }, 0);
+        assert_eq!(
+            unsafe { uv_signal_start(&mut **signal, count_it, signum) },
+            0
+        );
     }
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -136,7 +145,12 @@ fn nothing_is_lost_in_a_storm() {
         }
     });
     assert_eq!(run(&mut loop_, NOWAIT), 1);
-    assert!(counts.iter().all(|count| count.load(SeqCst) == THREADS * EACH / 2), "{counts:?}");
+    assert!(
+        counts
+            .iter()
+            .all(|count| count.load(SeqCst) == THREADS * EACH / 2),
+        "{counts:?}"
+    );
     close(loop_, signals);
 }
 
@@ -152,7 +166,12 @@ fn every_loop_hears_of_it() {
                 let mut loop_ = new_loop();
                 let mut signal = new_signal(&mut loop_, &count);
                 // SAFETY: the handle is initialised.
-                unsafe { assert_eq!(uv_signal_start_oneshot(&mut *signal, count_it, libc::SIGUSR1), 0) };
+                unsafe {
+                    assert_eq!(
+                        uv_signal_start_oneshot(&mut *signal, count_it, libc::SIGUSR1),
+                        0
+                    )
+                };
                 started.wait();
                 assert_eq!(run(&mut loop_, DEFAULT), 0);
                 close(loop_, vec![signal]);
@@ -175,21 +194,35 @@ fn the_handler_goes_with_the_last_watcher() {
     let mut once = new_signal(&mut loop_, &count);
     // SAFETY: the handles are initialised.
     unsafe {
-        assert_eq!(uv_signal_start_oneshot(&mut *once, count_it, libc::SIGUSR2), 0);
+        assert_eq!(
+            uv_signal_start_oneshot(&mut *once, count_it, libc::SIGUSR2),
+            0
+        );
         assert_ne!(action(libc::SIGUSR2).sa_sigaction, libc::SIG_DFL);
         assert_ne!(action(libc::SIGUSR2).sa_flags & libc::SA_RESETHAND, 0);
         assert_eq!(uv_signal_start(&mut *regular, count_it, libc::SIGUSR2), 0);
         let flags = action(libc::SIGUSR2).sa_flags;
-        assert_eq!(flags & (libc::SA_RESETHAND | libc::SA_RESTART), libc::SA_RESTART);
+        assert_eq!(
+            flags & (libc::SA_RESETHAND | libc::SA_RESTART),
+            libc::SA_RESTART
+        );
         assert_eq!(uv_signal_stop(&mut *regular), 0);
         assert_ne!(action(libc::SIGUSR2).sa_flags & libc::SA_RESETHAND, 0);
         raise(libc::SIGUSR2);
-        assert_eq!(action(libc::SIGUSR2).sa_sigaction, libc::SIG_DFL, "the kernel put it back");
+        assert_eq!(
+            action(libc::SIGUSR2).sa_sigaction,
+            libc::SIG_DFL,
+            "the kernel put it back"
+        );
         assert_eq!(run(&mut loop_, DEFAULT), 0);
         assert_eq!((count.load(SeqCst), once.signum), (1, 0));
         assert_eq!(uv_signal_start(&mut *regular, count_it, libc::SIGUSR2), 0);
         assert_eq!(uv_signal_start(&mut *regular, count_it, libc::SIGUSR1), 0);
-        assert_eq!(action(libc::SIGUSR2).sa_sigaction, libc::SIG_DFL, "it watches another");
+        assert_eq!(
+            action(libc::SIGUSR2).sa_sigaction,
+            libc::SIG_DFL,
+            "it watches another"
+        );
         assert_ne!(action(libc::SIGUSR1).sa_sigaction, libc::SIG_DFL);
     }
     close(loop_, vec![regular, once]);
@@ -202,12 +235,25 @@ fn what_cannot_be_caught_is_refused() {
     let count = AtomicUsize::new(0);
     let mut loop_ = new_loop();
     let mut signal = new_signal(&mut loop_, &count);
-    for signum in [0, -1, 65, 1 << 20, c_int::MIN, libc::SIGKILL, libc::SIGSTOP, 32, 33] {
+    for signum in [
+        0,
+        -1,
+        65,
+        1 << 20,
+        c_int::MIN,
+        libc::SIGKILL,
+        libc::SIGSTOP,
+        32,
+        33,
+    ] {
         // SAFETY: the handle is initialised.
         let started = unsafe { uv_signal_start(&mut *signal, count_it, signum) };
         assert_eq!(started, -libc::EINVAL, "{signum}");
         // SAFETY: as above.
-        assert_eq!(unsafe { uv_is_active(std::ptr::from_ref(&*signal).cast()) }, 0);
+        assert_eq!(
+            unsafe { uv_is_active(std::ptr::from_ref(&*signal).cast()) },
+            0
+        );
     }
     close(loop_, vec![signal]);
 }
@@ -217,20 +263,33 @@ fn a_watcher_hears_of_what_happens_while_it_is_started() {
     let _alone = alone();
     let [early, late, stopped] = [const { AtomicUsize::new(0) }; 3];
     let mut loop_ = new_loop();
-    let mut signals: Vec<_> =
-        [&early, &late, &stopped].map(|count| new_signal(&mut loop_, count)).into();
+    let mut signals: Vec<_> = [&early, &late, &stopped]
+        .map(|count| new_signal(&mut loop_, count))
+        .into();
     // SAFETY: the handles are initialised.
     unsafe {
-        assert_eq!(uv_signal_start(&mut *signals[0], count_it, libc::SIGUSR1), 0);
-        assert_eq!(uv_signal_start(&mut *signals[2], count_it, libc::SIGUSR1), 0);
+        assert_eq!(
+            uv_signal_start(&mut *signals[0], count_it, libc::SIGUSR1),
+            0
+        );
+        assert_eq!(
+            uv_signal_start(&mut *signals[2], count_it, libc::SIGUSR1),
+            0
+        );
         raise(libc::SIGUSR1);
         raise(libc::SIGUSR1);
-        assert_eq!(uv_signal_start(&mut *signals[1], count_it, libc::SIGUSR1), 0);
+        assert_eq!(
+            uv_signal_start(&mut *signals[1], count_it, libc::SIGUSR1),
+            0
+        );
         raise(libc::SIGUSR1);
         assert_eq!(uv_signal_stop(&mut *signals[2]), 0);
     }
     assert_eq!(run(&mut loop_, NOWAIT), 1);
-    assert_eq!([&early, &late, &stopped].map(|count| count.load(SeqCst)), [3, 1, 0]);
+    assert_eq!(
+        [&early, &late, &stopped].map(|count| count.load(SeqCst)),
+        [3, 1, 0]
+    );
     close(loop_, signals);
 }
 
@@ -271,7 +330,11 @@ fn parent_and_child_hear_of_their_own() {
             let forked = uv_loop_fork(&mut *loop_) == 0;
             raise(libc::SIGUSR1);
             run(&mut loop_, ONCE);
-            libc::_exit(if forked { count.load(SeqCst) as c_int } else { 99 });
+            libc::_exit(if forked {
+                count.load(SeqCst) as c_int
+            } else {
+                99
+            });
         }
         let mut status = 0;
         assert_eq!(libc::waitpid(child, &mut status, 0), child);
@@ -336,7 +399,12 @@ fn a_one_shot_watcher_can_be_started_by_its_callback() {
     let mut loop_ = new_loop();
     let mut signal = new_signal(&mut loop_, &count);
     // SAFETY: the handle is initialised.
-    unsafe { assert_eq!(uv_signal_start_oneshot(&mut *signal, again, libc::SIGUSR1), 0) };
+    unsafe {
+        assert_eq!(
+            uv_signal_start_oneshot(&mut *signal, again, libc::SIGUSR1),
+            0
+        )
+    };
     raise(libc::SIGUSR1);
     assert_eq!(run(&mut loop_, ONCE), 1, "it is active again");
     assert_eq!(signal.signum, libc::SIGUSR1);
