@@ -22,7 +22,7 @@ use crate::wakeup::Mailbox;
 use blacklight_sys::job::Job;
 use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::{Errno, clock};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -237,6 +237,8 @@ pub(crate) struct Pool {
     wake: Condvar,
     /// Tells the worker that spins that there may be something to do.
     hint: AtomicBool,
+    /// How many requests run, for those who ask without the lock.
+    running: AtomicU32,
 }
 
 static POOL: PerProcess<Pool> = PerProcess::new();
@@ -260,6 +262,7 @@ impl Pool {
             }),
             wake: Condvar::new(),
             hint: AtomicBool::new(false),
+            running: AtomicU32::new(0),
         }
     }
 
@@ -267,6 +270,12 @@ impl Pool {
     #[inline]
     pub(crate) fn get() -> &'static Pool {
         POOL.get_or_make(Pool::new)
+    }
+
+    /// How many requests run, all loops' together.
+    #[inline]
+    pub(crate) fn running(&self) -> u32 {
+        self.running.load(Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -364,6 +373,7 @@ impl Pool {
                 state = self.rest(state);
                 continue;
             };
+            self.running.store(state.metrics.running, Relaxed);
             drop(state);
             let started_ns = clock::monotonic_ns();
             let (slow, waited_ns) = (task.slow, started_ns.saturating_sub(task.queued_ns));
@@ -377,13 +387,16 @@ impl Pool {
             drop(mailbox);
             state = self.lock();
             state.finish(slow, waited_ns, ran_ns);
+            self.running.store(state.metrics.running, Relaxed);
         }
     }
 
     /// A worker's wait for something to do, of which nobody has said yet that there is.
     fn rest<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        // The loop that waits for us has to run, too.
+        let others = state.metrics.running + 1;
         if !state.spinning
-            && let Some(spin) = state.spin.begin()
+            && let Some(spin) = state.spin.begin(others)
         {
             state.spinning = true;
             self.hint.store(false, Relaxed);

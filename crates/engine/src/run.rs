@@ -218,6 +218,11 @@ impl Engine {
 
     fn enter(&mut self, run: &mut Run) -> Phase {
         self.receiver.awake();
+        if run.mode == Mode::NoWait {
+            // Whoever drives the loop like this may be waiting for our descriptor, and a sender
+            // may be about to write to it for what we have seen already: look, and clear it.
+            self.receiver.signalled = true;
+        }
         self.resume_fs_events();
         run.alive = self.is_alive();
         if !run.alive {

@@ -4,7 +4,8 @@
 //! work takes. Where threads hand each other work at a high rate, whoever waits a few
 //! microseconds awake saves both of them that price. Where they do not, the waiting is for
 //! nothing: each time that it was, the next tries are left out, twice as many as before, so
-//! that a program which does not profit pays next to nothing.
+//! that a program which does not profit pays next to nothing. And it must not cost those who
+//! do something: nobody waits awake unless a processor is left over for it.
 
 use blacklight_sys::clock;
 use std::sync::OnceLock;
@@ -28,32 +29,33 @@ pub(crate) struct Spin {
 #[derive(Debug)]
 pub(crate) struct Try(());
 
-/// With one processor nobody can do anything while we wait awake.
-fn is_pointless() -> bool {
-    static POINTLESS: OnceLock<bool> = OnceLock::new();
-    *POINTLESS.get_or_init(|| {
-        std::thread::available_parallelism().map_or(true, |processors| processors.get() < 2)
+/// How many threads can run at the same time.
+fn processors() -> u32 {
+    static PROCESSORS: OnceLock<u32> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| {
+        let known = std::thread::available_parallelism().ok();
+        known
+            .and_then(|known| known.get().try_into().ok())
+            .unwrap_or(1)
     })
 }
 
 impl Spin {
     pub(crate) fn new() -> Spin {
         Spin {
-            skip: if is_pointless() { u32::MAX } else { 0 },
+            skip: 0,
             penalty: 1,
         }
     }
 
-    /// A try, if one is worth it.
+    /// A try, if one is worth it beside so many other threads that have something to do.
     #[inline]
-    pub(crate) fn begin(&mut self) -> Option<Try> {
-        if self.skip == 0 {
-            return Some(Try(()));
-        }
-        if self.skip != u32::MAX {
+    pub(crate) fn begin(&mut self, others: u32) -> Option<Try> {
+        if self.skip > 0 {
             self.skip -= 1;
+            return None;
         }
-        None
+        (others < processors()).then_some(Try(()))
     }
 
     /// Learns from a try.
@@ -94,21 +96,22 @@ mod tests {
 
     #[test]
     fn tries_in_vain_become_rare_and_success_brings_them_back() {
-        let mut spin = Spin {
-            skip: 0,
-            penalty: 1,
-        };
+        let mut spin = Spin::new();
         let mut tries = 0;
         for _ in 0..100_000 {
-            if spin.begin().is_some() {
+            if spin.begin(0).is_some() {
                 tries += 1;
                 spin.end(false);
             }
         }
         assert!((50..200).contains(&tries), "{tries} tries");
-        while spin.begin().is_none() {}
+        while spin.begin(0).is_none() {}
         spin.end(true);
-        assert!(spin.begin().is_some(), "tries follow each other again");
+        assert!(spin.begin(0).is_some(), "tries follow each other again");
+        assert!(
+            spin.begin(processors()).is_none(),
+            "no processor is left over"
+        );
     }
 
     #[test]

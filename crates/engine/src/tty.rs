@@ -68,7 +68,11 @@ impl Engine {
             Ok(directions) => directions,
             Err(error) => return Err((error, fd)),
         };
-        let again = if is_terminal { terminal::reopen(fd.raw()) } else { None };
+        let again = if is_terminal {
+            terminal::reopen(fd.raw())
+        } else {
+            None
+        };
         let blocking = is_terminal && again.is_none();
         let (own, given) = match again {
             Some(own) => (own, Some(fd)),
@@ -90,11 +94,14 @@ impl Engine {
         if !blocking && let Err(error) = fd::set_nonblocking(fd.raw(), true) {
             return Err((error, fd));
         }
-        let made = self.terminals.insert(Terminal::default()).and_then(|terminal| {
-            let key = self.stream_init(token, HandleKind::Tty);
-            key.and_then(|key| Ok((terminal.index, key, self.open_stream(key)?)))
-                .inspect_err(|_| self.terminals.remove(terminal.index))
-        });
+        let made = self
+            .terminals
+            .insert(Terminal::default())
+            .and_then(|terminal| {
+                let key = self.stream_init(token, HandleKind::Tty);
+                key.and_then(|key| Ok((terminal.index, key, self.open_stream(key)?)))
+                    .inspect_err(|_| self.terminals.remove(terminal.index))
+            });
         let (terminal, key, stream) = match made {
             Ok(made) => made,
             Err(error) => return Err((error, fd)),
@@ -113,7 +120,8 @@ impl Engine {
 
     /// Whether the handle could not open its terminal anew, so that writing to it blocks.
     pub fn tty_is_blocking(&self, key: Key) -> bool {
-        self.open_stream(key).is_ok_and(|stream| self.stream(stream).blocking)
+        self.open_stream(key)
+            .is_ok_and(|stream| self.stream(stream).blocking)
     }
 
     /// The stream, the terminal and the descriptor of a terminal handle.
@@ -175,8 +183,8 @@ impl Engine {
 
 /// The directions of a descriptor that a terminal handle can be made for.
 fn check(fd: RawFd, is_terminal: bool) -> Result<(bool, bool), Errno> {
-    let is_stream = is_terminal
-        || matches!(Transport::of(fd), Ok(Transport::Socket | Transport::Pipe));
+    let is_stream =
+        is_terminal || matches!(Transport::of(fd), Ok(Transport::Socket | Transport::Pipe));
     match is_stream {
         true => fd::directions(fd),
         false => Err(Errno::EINVAL),

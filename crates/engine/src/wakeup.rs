@@ -380,6 +380,18 @@ impl Receiver {
         Some((Token(token), cancelled))
     }
 
+    /// Clears the marks that senders left who were interrupted by the fork before they had
+    /// pushed their cell: they exist in the parent only.
+    fn unmark_all(&mut self) {
+        for at in 0..self.cells {
+            let cell = self.cell(at);
+            let was_marked = cell.state.fetch_and(!MARKED, SeqCst) & MARKED != 0;
+            if was_marked && cell.token.load(Relaxed) == RETIRED {
+                self.recycle(at);
+            }
+        }
+    }
+
     /// Gives a child process an eventfd of its own and forgets what was sent before, and
     /// the requests in progress: the threads that have them are not in this process.
     pub(crate) fn fork(&mut self) -> Result<(), Errno> {
@@ -395,6 +407,7 @@ impl Receiver {
             self.collect_requests();
             while self.next_request().is_some() {}
             self.requests = 0;
+            self.unmark_all();
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ impl Engine {
         if self.receiver.requests == 0 || self.poller.is_simulated() || !mailbox.is_empty() {
             return false;
         }
-        let Some(spin) = self.spin.begin() else {
+        let Some(spin) = self.spin.begin(Pool::get().running()) else {
             return false;
         };
         let found = spin.until(|| !mailbox.is_empty());

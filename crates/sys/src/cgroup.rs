@@ -226,8 +226,10 @@ mod tests {
         assert_eq!(quota(&[("a/b/cpu.max", "299999 100000")]), Some(2));
         assert_eq!(quota(&[("a/b/cpu.max", "50000 100000")]), Some(0));
         assert_eq!(quota(&[("a/b/cpu.max", "50000 0")]), None);
-        let nested = [("a/b/cpu.max", "max 100000"), ("cpu.max", "400000 100000")];
-        assert_eq!(quota(&nested), Some(4));
+        let nested = |leaf, root| quota(&[("a/b/cpu.max", leaf), ("cpu.max", root)]);
+        assert_eq!(nested("max 100000", "400000 100000"), Some(4));
+        assert_eq!(nested("300000 100000", "400000 100000"), Some(3));
+        assert_eq!(nested("500000 100000", "400000 100000"), Some(4));
         let unmounted = Fake::new("0::/a/b\n", &[("a/b/cpu.max", "100000 100000")]);
         assert_eq!(unmounted.0.cpu_quota(), None);
     }

@@ -47,16 +47,6 @@ impl<'a> Strings<'a> {
         Strings(strings, PhantomData)
     }
 
-    /// The array made of these pointers; `None` if the last one is not null.
-    pub fn new(strings: &'a [Option<&'a CStr>]) -> Option<StringsBuf<'a>> {
-        let (last, strings) = strings.split_last()?;
-        let all = last.is_none() && strings.iter().all(Option::is_some);
-        all.then(|| {
-            let pointers = strings.iter().flatten().map(|string| string.as_ptr());
-            StringsBuf(pointers.chain([ptr::null()]).collect(), PhantomData)
-        })
-    }
-
     fn iter(self) -> impl Iterator<Item = &'a CStr> {
         // SAFETY: whoever made the array has vouched for it, and the walk ends at its end.
         (0..).map_while(move |at| unsafe {
@@ -69,6 +59,13 @@ impl<'a> Strings<'a> {
 /// An array that owns its pointers.
 #[derive(Debug)]
 pub struct StringsBuf<'a>(Vec<*const c_char>, PhantomData<&'a CStr>);
+
+impl<'a> FromIterator<&'a CStr> for StringsBuf<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a CStr>>(strings: I) -> StringsBuf<'a> {
+        let pointers = strings.into_iter().map(CStr::as_ptr);
+        StringsBuf(pointers.chain([ptr::null()]).collect(), PhantomData)
+    }
+}
 
 impl StringsBuf<'_> {
     /// The array to be passed.

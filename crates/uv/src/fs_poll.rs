@@ -189,10 +189,15 @@ impl Watch {
         // SAFETY: the caller vouches for it.
         unsafe {
             let (began, interval) = ((*watch).began_ms, (*watch).interval_ms);
-            let _ = engine::with_handle(&raw const (*watch).timer.handle, |engine, key| {
+            let timer = &raw const (*watch).timer.handle;
+            let started = engine::with_handle(timer, |engine, key| {
                 let passed = engine.now().saturating_sub(began) % interval;
                 engine.timer_start(key, interval - passed, 0)
             });
+            if started.is_err() && !(*watch).busy {
+                // There is no memory to wait; to ask too early is better than never again.
+                let _ = Watch::ask(watch);
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 #[path = "support/fs.rs"]
 mod support;
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
 use support::*;
@@ -54,6 +54,15 @@ unsafe extern "C" fn free(memory: *mut c_void) {
 }
 
 unsafe extern "C" {
+    fn uv_fs_poll_init(loop_: *mut Loop, handle: *mut Poll) -> c_int;
+    fn uv_fs_poll_start(
+        handle: *mut Poll,
+        cb: Option<unsafe extern "C" fn()>,
+        path: *const c_char,
+        interval: c_uint,
+    ) -> c_int;
+    fn uv_is_active(handle: *const Poll) -> c_int;
+    fn uv_close(handle: *mut Poll, cb: Option<unsafe extern "C" fn()>);
     fn uv_replace_allocator(
         malloc: unsafe extern "C" fn(usize) -> *mut c_void,
         realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
@@ -61,6 +70,10 @@ unsafe extern "C" {
         free: unsafe extern "C" fn(*mut c_void),
     ) -> c_int;
 }
+
+/// A `uv_fs_poll_t`.
+#[repr(C, align(16))]
+struct Poll([u8; 104]);
 
 type Call<'a> = &'a dyn Fn(*mut Loop, *mut Request, Callback) -> c_int;
 
@@ -188,6 +201,7 @@ fn each_allocation_may_be_refused() {
         );
     }
     read_with_each_refused(l, &root);
+    watch_with_each_refused(l);
     drop(loop_);
     drop(open);
     assert_eq!(OUT.load(SeqCst), 0, "everything was given back");
@@ -198,6 +212,29 @@ fn close_dir(dir: *mut Dir) {
     // SAFETY: the directory is open, and there is no callback.
     unsafe { assert_eq!(uv_fs_closedir(null_mut(), &mut *req, dir, None), 0) };
     req.clean_up();
+}
+
+/// A handle that could not be started is as it was, and can be started later.
+fn watch_with_each_refused(loop_: &mut OwnLoop) {
+    let before = OUT.load(SeqCst);
+    let mut handle = Box::new(Poll([0; 104]));
+    // SAFETY: there is room for the handle, which lives until it is closed.
+    unsafe {
+        assert_eq!(uv_fs_poll_init(loop_.ptr(), &mut *handle), 0);
+        for granted in 0.. {
+            GRANTED.store(granted, SeqCst);
+            let started = uv_fs_poll_start(&mut *handle, None, c"/".as_ptr(), 1);
+            let refused = GRANTED.swap(-1, SeqCst) < 0;
+            assert_eq!(started, if refused { -libc::ENOMEM } else { 0 });
+            assert_eq!(uv_is_active(&*handle), c_int::from(!refused));
+            if !refused {
+                break;
+            }
+        }
+        uv_close(&mut *handle, None);
+    }
+    loop_.run();
+    assert_eq!(OUT.load(SeqCst), before);
 }
 
 /// Every reading begins with a fresh directory, since entries that did not fit are gone.

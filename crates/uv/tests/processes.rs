@@ -1,6 +1,8 @@
 //! Child processes. Descriptors, limits and children are the whole process's, so the tests take
 //! turns.
 
+#![allow(clippy::vec_box, reason = "the loop knows handles by their address")]
+
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{null, null_mut};
@@ -61,7 +63,6 @@ unsafe extern "C" {
     fn uv_fileno(handle: *const c_void, fd: *mut c_int) -> c_int;
     fn uv_is_readable(stream: *const c_void) -> c_int;
     fn uv_is_writable(stream: *const c_void) -> c_int;
-    fn uv_disable_stdio_inheritance();
 }
 
 const DEFAULT: c_int = 0;
@@ -563,7 +564,16 @@ fn a_child_begins_afresh() {
     // SAFETY: ignoring and holding back these is harmless, and so is keeping descriptors that
     // whoever started the tests has left open.
     unsafe {
-        uv_disable_stdio_inheritance();
+        for entry in std::fs::read_dir("/proc/self/fd").unwrap() {
+            let fd = entry
+                .unwrap()
+                .file_name()
+                .to_str()
+                .unwrap()
+                .parse()
+                .unwrap();
+            libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
         libc::signal(libc::SIGUSR1, libc::SIG_IGN);
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigaddset(&mut set, libc::SIGUSR2);

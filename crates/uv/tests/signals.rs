@@ -1,5 +1,7 @@
 //! Signals. They are the whole process's, so the tests take turns.
 
+#![allow(clippy::vec_box, reason = "the loop knows handles by their address")]
+
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -312,7 +312,10 @@ impl FsEvents {
             [] => {
                 let whole = self.monitors[self.nodes[node].monitor].path.to_bytes();
                 path.clear();
-                let base = whole.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+                let base = whole
+                    .rsplit(|&byte| byte == b'/')
+                    .next()
+                    .unwrap_or_default();
                 let room = path.try_reserve(base.len());
                 room.map(|()| path.extend_from_slice(base)).is_ok()
             }
@@ -335,8 +338,8 @@ impl FsEvents {
             // What happens to a directory of the tree, the one above it tells by name.
             return is_root && !is(IN_IGNORED);
         }
-        let was_found = is(IN_CREATE | IN_DELETE | IN_MOVED_FROM)
-            && self.was_found(record.wd, record.name);
+        let was_found =
+            is(IN_CREATE | IN_DELETE | IN_MOVED_FROM) && self.was_found(record.wd, record.name);
         if is(IN_ISDIR) && is(IN_DELETE | IN_MOVED_FROM) {
             self.drop_child(node, record.name);
         }

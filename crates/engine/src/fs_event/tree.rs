@@ -488,3 +488,86 @@ impl FsEvents {
 fn c_name(name: &[u8]) -> Result<CString, Errno> {
     CString::new(copied(name)?).map_err(|_| Errno::EINVAL)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Token;
+    use blacklight_sys::inotify::Inotify;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    /// A recursive monitor of a new directory.
+    fn monitor(name: &str) -> (FsEvents, u32, PathBuf) {
+        let path = std::env::temp_dir().join(format!("blacklight-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let mut events = FsEvents::new();
+        events.inotify = Some(Inotify::new().unwrap());
+        let c_path = CString::new(path.to_str().unwrap()).unwrap();
+        let monitor = events.start(Token(1), &c_path, true).unwrap();
+        let root = events.monitors[monitor].root;
+        (events, root, path)
+    }
+
+    /// Watches a directory below the root, without listing it yet.
+    fn watch_only(events: &mut FsEvents, root: u32, path: &Path, name: &str) -> u32 {
+        let c_path = CString::new(path.join(name).to_str().unwrap()).unwrap();
+        let wd = events.inotify().watch(&c_path).unwrap();
+        let monitor = events.nodes[root].monitor;
+        events.add_node(wd, monitor, root, name.as_bytes()).unwrap()
+    }
+
+    /// All that there is to be told.
+    fn names(events: &mut FsEvents) -> Vec<String> {
+        let mut names = Vec::new();
+        while events.has_leftover() || events.inotify().pending() > 0 {
+            events.fill();
+            while let Some((_, result)) = events.next() {
+                let name = String::from_utf8(events.name.clone()).unwrap();
+                names.push(format!("{name} {}", result.unwrap().bits()));
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn what_is_created_between_watching_and_listing_is_told_once() {
+        let (mut events, root, path) = monitor("gap");
+        fs::create_dir(path.join("x")).unwrap();
+        assert_eq!(names(&mut events), ["x 1"]);
+        events.drop_child(root, b"x");
+        // The directory is met anew: watched, then changed by somebody, then listed.
+        let node = watch_only(&mut events, root, &path, "x");
+        fs::write(path.join("x/file"), "text").unwrap();
+        fs::create_dir_all(path.join("x/y/z")).unwrap();
+        events.explore(node, None, Explore::Aloud).unwrap();
+        events.found_until = events.bytes_read + events.inotify().pending();
+        let mut told = names(&mut events);
+        told.sort();
+        assert_eq!(told, ["x/file 1", "x/file 2", "x/y 1", "x/y/z 1"]);
+        // Names that are created a second time are told a second time.
+        fs::remove_file(path.join("x/file")).unwrap();
+        fs::write(path.join("x/file"), "").unwrap();
+        assert_eq!(names(&mut events), ["x/file 1", "x/file 1"]);
+        fs::remove_dir_all(&path).unwrap();
+        names(&mut events);
+        assert!(events.found.is_empty(), "nothing is remembered for ever");
+    }
+
+    #[test]
+    fn everything_is_given_back_when_the_monitor_stops() {
+        let (mut events, root, path) = monitor("given-back");
+        fs::create_dir_all(path.join("a/b/c")).unwrap();
+        names(&mut events);
+        assert_eq!(events.by_wd.len(), 4);
+        fs::rename(path.join("a/b"), path.join("b")).unwrap();
+        names(&mut events);
+        assert_eq!(events.by_wd.len(), 4);
+        fs::remove_dir_all(path.join("b")).unwrap();
+        names(&mut events);
+        assert_eq!(events.by_wd.len(), 2);
+        events.stop(events.nodes[root].monitor);
+        assert!(events.by_wd.is_empty() && !events.has_leftover());
+        fs::remove_dir_all(&path).unwrap();
+    }
+}

@@ -298,7 +298,8 @@ unsafe fn take_paths(
 unsafe fn bytes(bufs: *const Buffer, nbufs: c_uint) -> usize {
     // SAFETY: the caller vouches for the array.
     let bufs = unsafe { std::slice::from_raw_parts(bufs, nbufs as usize) };
-    bufs.iter().fold(0, |sum: usize, buf| sum.saturating_add(buf.iov_len))
+    bufs.iter()
+        .fold(0, |sum: usize, buf| sum.saturating_add(buf.iov_len))
 }
 
 /// Keeps the array of buffers, or a copy of it if it is to outlive the call.

@@ -1,0 +1,543 @@
+//! What the tests of UDP handles share: libuv's functions as C declares them, and a handle that
+//! keeps a record of all that its callbacks are told, and of the buffers that it lends.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::net::{SocketAddr, SocketAddrV4};
+use std::ptr::{null, null_mut};
+use uv as _;
+
+pub(crate) const PARTIAL: c_uint = 2;
+pub(crate) const REUSEADDR: c_uint = 4;
+pub(crate) const CHUNK: c_uint = 8;
+pub(crate) const FREE: c_uint = 16;
+pub(crate) const RECVERR: c_uint = 32;
+pub(crate) const REUSEPORT: c_uint = 64;
+pub(crate) const RECVMMSG: c_uint = 256;
+pub(crate) const MAX_DATAGRAM: usize = 64 * 1024;
+pub(crate) const NOWAIT: c_int = 2;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Buf {
+    pub(crate) base: *mut c_char,
+    pub(crate) len: usize,
+}
+
+impl Buf {
+    pub(crate) fn of(bytes: &[u8]) -> Buf {
+        Buf {
+            base: bytes.as_ptr().cast_mut().cast(),
+            len: bytes.len(),
+        }
+    }
+}
+
+/// A `uv_udp_t`: the fields that programs look at, at their offsets.
+#[repr(C, align(16))]
+pub(crate) struct Udp {
+    pub(crate) data: *mut c_void,
+    before_flags: [u64; 10],
+    pub(crate) flags: c_uint,
+    pub(crate) send_queue_size: usize,
+    pub(crate) send_queue_count: usize,
+    rest: [u64; 13],
+}
+
+const _: () = assert!(std::mem::offset_of!(Udp, send_queue_size) == 96);
+
+/// A `uv_udp_send_t`.
+#[repr(C, align(16))]
+pub(crate) struct Request {
+    pub(crate) data: *mut c_void,
+    before_handle: [u64; 7],
+    pub(crate) handle: *mut Udp,
+    rest: [u64; 31],
+}
+
+const _: () = assert!(std::mem::offset_of!(Request, handle) == 64 && size_of::<Request>() == 320);
+
+/// A `uv_loop_t`.
+#[repr(C, align(16))]
+pub(crate) struct Loop([u8; 848]);
+
+pub(crate) type AllocCb = unsafe extern "C" fn(*mut Udp, usize, *mut Buf);
+pub(crate) type RecvCb =
+    unsafe extern "C" fn(*mut Udp, isize, *const Buf, *const libc::sockaddr, c_uint);
+pub(crate) type SendCb = unsafe extern "C" fn(*mut Request, c_int);
+
+unsafe extern "C" {
+    pub(crate) fn uv_loop_init(l: *mut Loop) -> c_int;
+    pub(crate) fn uv_loop_close(l: *mut Loop) -> c_int;
+    pub(crate) fn uv_loop_alive(l: *const Loop) -> c_int;
+    pub(crate) fn uv_run(l: *mut Loop, mode: c_int) -> c_int;
+    pub(crate) fn uv_close(udp: *mut Udp, cb: Option<unsafe extern "C" fn(*mut Udp)>);
+    pub(crate) fn uv_is_active(udp: *const Udp) -> c_int;
+    pub(crate) fn uv_fileno(udp: *const Udp, fd: *mut c_int) -> c_int;
+    pub(crate) fn uv_send_buffer_size(udp: *mut Udp, value: *mut c_int) -> c_int;
+    pub(crate) fn uv_recv_buffer_size(udp: *mut Udp, value: *mut c_int) -> c_int;
+    pub(crate) fn uv_udp_init(l: *mut Loop, udp: *mut Udp) -> c_int;
+    pub(crate) fn uv_udp_init_ex(l: *mut Loop, udp: *mut Udp, flags: c_uint) -> c_int;
+    pub(crate) fn uv_udp_open(udp: *mut Udp, sock: c_int) -> c_int;
+    pub(crate) fn uv_udp_open_ex(udp: *mut Udp, sock: c_int, flags: c_uint) -> c_int;
+    pub(crate) fn uv_udp_bind(udp: *mut Udp, addr: *const libc::sockaddr, flags: c_uint) -> c_int;
+    pub(crate) fn uv_udp_connect(udp: *mut Udp, addr: *const libc::sockaddr) -> c_int;
+    pub(crate) fn uv_udp_getsockname(
+        udp: *const Udp,
+        name: *mut libc::sockaddr,
+        len: *mut c_int,
+    ) -> c_int;
+    pub(crate) fn uv_udp_getpeername(
+        udp: *const Udp,
+        name: *mut libc::sockaddr,
+        len: *mut c_int,
+    ) -> c_int;
+    pub(crate) fn uv_udp_send(
+        req: *mut Request,
+        udp: *mut Udp,
+        bufs: *const Buf,
+        nbufs: c_uint,
+        addr: *const libc::sockaddr,
+        cb: Option<SendCb>,
+    ) -> c_int;
+    pub(crate) fn uv_udp_try_send(
+        udp: *mut Udp,
+        bufs: *const Buf,
+        nbufs: c_uint,
+        addr: *const libc::sockaddr,
+    ) -> c_int;
+    pub(crate) fn uv_udp_try_send2(
+        udp: *mut Udp,
+        count: c_uint,
+        bufs: *const *const Buf,
+        nbufs: *const c_uint,
+        addrs: *const *const libc::sockaddr,
+        flags: c_uint,
+    ) -> c_int;
+    pub(crate) fn uv_udp_recv_start(
+        udp: *mut Udp,
+        alloc: Option<AllocCb>,
+        recv: Option<RecvCb>,
+    ) -> c_int;
+    pub(crate) fn uv_udp_recv_stop(udp: *mut Udp) -> c_int;
+    pub(crate) fn uv_udp_using_recvmmsg(udp: *const Udp) -> c_int;
+    pub(crate) fn uv_udp_get_send_queue_size(udp: *const Udp) -> usize;
+    pub(crate) fn uv_udp_get_send_queue_count(udp: *const Udp) -> usize;
+    pub(crate) fn uv_udp_set_membership(
+        udp: *mut Udp,
+        group: *const c_char,
+        interface: *const c_char,
+        membership: c_int,
+    ) -> c_int;
+    pub(crate) fn uv_udp_set_source_membership(
+        udp: *mut Udp,
+        group: *const c_char,
+        interface: *const c_char,
+        source: *const c_char,
+        membership: c_int,
+    ) -> c_int;
+    pub(crate) fn uv_udp_set_multicast_loop(udp: *mut Udp, on: c_int) -> c_int;
+    pub(crate) fn uv_udp_set_multicast_ttl(udp: *mut Udp, ttl: c_int) -> c_int;
+    pub(crate) fn uv_udp_set_multicast_interface(udp: *mut Udp, interface: *const c_char) -> c_int;
+    pub(crate) fn uv_udp_set_broadcast(udp: *mut Udp, on: c_int) -> c_int;
+    pub(crate) fn uv_udp_set_ttl(udp: *mut Udp, ttl: c_int) -> c_int;
+}
+
+/// A loop that has to be left empty.
+pub(crate) struct TestLoop(pub(crate) Box<Loop>);
+
+impl TestLoop {
+    pub(crate) fn new() -> TestLoop {
+        let mut l = Box::new(Loop([0; 848]));
+        // SAFETY: the memory is a loop's.
+        assert_eq!(unsafe { uv_loop_init(&mut *l) }, 0);
+        TestLoop(l)
+    }
+
+    pub(crate) fn raw(&mut self) -> *mut Loop {
+        &mut *self.0
+    }
+
+    /// One turn that does not wait.
+    pub(crate) fn turn(&mut self) {
+        // SAFETY: the loop is initialised.
+        unsafe { uv_run(self.raw(), NOWAIT) };
+    }
+
+    /// Runs until nothing is alive.
+    pub(crate) fn run(&mut self) {
+        // SAFETY: the loop is initialised.
+        assert_eq!(unsafe { uv_run(self.raw(), 0) }, 0);
+    }
+
+    /// Turns until `done`, waiting for what is on its way.
+    pub(crate) fn until(&mut self, mut done: impl FnMut() -> bool) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !done() {
+            assert!(std::time::Instant::now() < deadline, "it does not happen");
+            self.turn();
+        }
+    }
+}
+
+impl Drop for TestLoop {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: the loop is initialised.
+            unsafe {
+                uv_run(self.raw(), 0);
+                assert_eq!(uv_loop_close(self.raw()), 0, "something is left open");
+            }
+        }
+    }
+}
+
+/// What a receive callback was told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Heard {
+    pub(crate) nread: isize,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) from: Option<u16>,
+    pub(crate) flags: c_uint,
+}
+
+type OnReceive = Box<dyn FnMut(*mut Udp, &Heard)>;
+
+/// What the callbacks of a handle know and remember.
+pub(crate) struct State {
+    /// How large a buffer to lend; none at all if that is nothing.
+    pub(crate) room: usize,
+    /// Buffers that have not come back.
+    pub(crate) lent: HashMap<usize, Vec<u8>>,
+    pub(crate) lent_ever: usize,
+    pub(crate) heard: Vec<Heard>,
+    pub(crate) on_receive: Option<OnReceive>,
+}
+
+/// A UDP handle and its state. It closes itself.
+pub(crate) struct Peer {
+    pub(crate) udp: Box<Udp>,
+    pub(crate) state: Box<State>,
+    open: bool,
+}
+
+impl Peer {
+    pub(crate) fn new(l: &mut TestLoop, flags: c_uint) -> Peer {
+        let mut udp = Box::new(Udp {
+            data: null_mut(),
+            before_flags: [0; 10],
+            flags: 0,
+            send_queue_size: usize::MAX,
+            send_queue_count: usize::MAX,
+            rest: [0; 13],
+        });
+        let mut state = Box::new(State {
+            room: MAX_DATAGRAM,
+            lent: HashMap::new(),
+            lent_ever: 0,
+            heard: Vec::new(),
+            on_receive: None,
+        });
+        udp.data = (&raw mut *state).cast();
+        // SAFETY: the memory is a handle's, and stays where it is.
+        assert_eq!(unsafe { uv_udp_init_ex(l.raw(), &mut *udp, flags) }, 0);
+        assert_eq!((udp.send_queue_size, udp.send_queue_count), (0, 0));
+        Peer {
+            udp,
+            state,
+            open: true,
+        }
+    }
+
+    /// One bound to a port of its own on the loopback interface.
+    pub(crate) fn bound(l: &mut TestLoop, flags: c_uint) -> Peer {
+        let mut peer = Peer::new(l, flags);
+        assert_eq!(peer.bind(&loopback(0), 0), 0);
+        peer
+    }
+
+    pub(crate) fn raw(&mut self) -> *mut Udp {
+        &mut *self.udp
+    }
+
+    pub(crate) fn bind(&mut self, address: &Address, flags: c_uint) -> c_int {
+        // SAFETY: the handle is initialised, and the address lives through the call.
+        unsafe { uv_udp_bind(self.raw(), address.as_ptr(), flags) }
+    }
+
+    pub(crate) fn connect(&mut self, address: &Address) -> c_int {
+        // SAFETY: as above.
+        unsafe { uv_udp_connect(self.raw(), address.as_ptr()) }
+    }
+
+    pub(crate) fn address(&mut self) -> Address {
+        let mut name = Address(loopback(0).0);
+        let mut len = size_of::<libc::sockaddr_in>() as c_int;
+        // SAFETY: there is room for an address.
+        let found =
+            unsafe { uv_udp_getsockname(self.raw(), (&raw mut name.0).cast(), &mut len) };
+        assert_eq!(found, 0);
+        name
+    }
+
+    pub(crate) fn port(&mut self) -> u16 {
+        u16::from_be(self.address().0.sin_port)
+    }
+
+    pub(crate) fn fd(&mut self) -> c_int {
+        let mut fd = -1;
+        // SAFETY: the handle is initialised.
+        assert_eq!(unsafe { uv_fileno(self.raw(), &mut fd) }, 0);
+        fd
+    }
+
+    pub(crate) fn start(&mut self) {
+        // SAFETY: the handle is initialised, and its state lives as long.
+        let started = unsafe { uv_udp_recv_start(self.raw(), Some(on_alloc), Some(on_receive)) };
+        assert_eq!(started, 0);
+    }
+
+    pub(crate) fn stop(&mut self) {
+        // SAFETY: the handle is initialised.
+        assert_eq!(unsafe { uv_udp_recv_stop(self.raw()) }, 0);
+    }
+
+    pub(crate) fn try_send(&mut self, bytes: &[u8], to: Option<&Address>) -> c_int {
+        let buf = Buf::of(bytes);
+        let to = to.map_or(null(), Address::as_ptr);
+        // SAFETY: all live through the call.
+        unsafe { uv_udp_try_send(self.raw(), &buf, 1, to) }
+    }
+
+    pub(crate) fn close(&mut self) {
+        assert!(std::mem::take(&mut self.open), "closed twice");
+        // SAFETY: the handle is open.
+        unsafe { uv_close(self.raw(), None) };
+    }
+
+    /// Says that a callback has closed the handle.
+    pub(crate) fn was_closed(&mut self) {
+        self.open = false;
+    }
+
+    pub(crate) fn heard(&self) -> &[Heard] {
+        &self.state.heard
+    }
+
+    /// The datagrams among what was heard.
+    pub(crate) fn datagrams(&self) -> Vec<&[u8]> {
+        let came = self.heard().iter().filter(|heard| heard.from.is_some());
+        came.map(|heard| &heard.bytes[..]).collect()
+    }
+}
+
+unsafe extern "C" fn on_alloc(udp: *mut Udp, suggested: usize, buf: *mut Buf) {
+    assert_eq!(suggested, MAX_DATAGRAM);
+    // SAFETY: the handle's state lives as long as the handle.
+    unsafe {
+        let state = &mut *(*udp).data.cast::<State>();
+        if state.room == 0 {
+            return;
+        }
+        let mut memory = vec![0u8; state.room];
+        *buf = Buf::of(&memory);
+        (*buf).base = memory.as_mut_ptr().cast();
+        state.lent.insert((*buf).base as usize, memory);
+        state.lent_ever += 1;
+    }
+}
+
+unsafe extern "C" fn on_receive(
+    udp: *mut Udp,
+    nread: isize,
+    buf: *const Buf,
+    addr: *const libc::sockaddr,
+    flags: c_uint,
+) {
+    // SAFETY: the handle's state lives as long as the handle; the buffer is one of ours, or a
+    // piece of one, and the address is one of IPv4.
+    unsafe {
+        let state = (*udp).data.cast::<State>();
+        let bytes = match usize::try_from(nread) {
+            Ok(len) if !(*buf).base.is_null() => {
+                assert!(len <= (*buf).len);
+                std::slice::from_raw_parts((*buf).base.cast::<u8>(), len).to_vec()
+            }
+            _ => Vec::new(),
+        };
+        let from = (!addr.is_null()).then(|| {
+            let addr = *addr.cast::<libc::sockaddr_in>();
+            assert_eq!(addr.sin_family, libc::AF_INET as libc::sa_family_t);
+            u16::from_be(addr.sin_port)
+        });
+        if flags & CHUNK == 0 && !(*buf).base.is_null() {
+            let back = (*state).lent.remove(&((*buf).base as usize));
+            let back = back.expect("a buffer comes back that was not lent");
+            assert_eq!(back.len(), (*buf).len, "a buffer comes back in part");
+        }
+        let heard = Heard {
+            nread,
+            bytes,
+            from,
+            flags,
+        };
+        (*state).heard.push(heard.clone());
+        let action = (*state).on_receive.take();
+        if let Some(mut action) = action {
+            action(udp, &heard);
+            (*state).on_receive.get_or_insert(action);
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if self.open && !std::thread::panicking() {
+            // The loop still has to hear of it, and outlives nobody: the memory is leaked.
+            self.close();
+        }
+        let udp = std::mem::replace(
+            &mut self.udp,
+            Box::new(Udp {
+                data: null_mut(),
+                before_flags: [0; 10],
+                flags: 0,
+                send_queue_size: 0,
+                send_queue_count: 0,
+                rest: [0; 13],
+            }),
+        );
+        Box::leak(udp);
+    }
+}
+
+/// An IPv4 address as C takes it.
+#[derive(Clone, Copy)]
+pub(crate) struct Address(pub(crate) libc::sockaddr_in);
+
+impl Address {
+    pub(crate) fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const self.0).cast()
+    }
+
+    pub(crate) fn of(address: SocketAddr) -> Address {
+        let SocketAddr::V4(address) = address else {
+            panic!("{address} is no IPv4 address");
+        };
+        Address::v4(address)
+    }
+
+    pub(crate) fn v4(address: SocketAddrV4) -> Address {
+        Address(libc::sockaddr_in {
+            sin_family: libc::AF_INET as libc::sa_family_t,
+            sin_port: address.port().to_be(),
+            sin_addr: libc::in_addr {
+                s_addr: u32::from_ne_bytes(address.ip().octets()),
+            },
+            sin_zero: [0; 8],
+        })
+    }
+}
+
+pub(crate) fn loopback(port: u16) -> Address {
+    Address::v4(SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port))
+}
+
+/// A port on the loopback interface that nobody listens at.
+pub(crate) fn dead_port() -> Address {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    Address::of(socket.local_addr().unwrap())
+}
+
+/// Sends that are under way, and what their callbacks were told: the number of the send, its
+/// status, and the handle's public counts at the time.
+#[derive(Default)]
+pub(crate) struct Sends {
+    pub(crate) reports: Vec<(usize, c_int, usize, usize)>,
+    requests: Vec<Box<(Request, usize, *mut Sends)>>,
+}
+
+impl Sends {
+    pub(crate) fn new() -> Box<Sends> {
+        Box::default()
+    }
+
+    /// Sends buffers, which have to live until the report.
+    pub(crate) fn send(&mut self, peer: &mut Peer, bufs: &[Buf], to: Option<&Address>) -> c_int {
+        let request = Request {
+            data: null_mut(),
+            before_handle: [0; 7],
+            handle: null_mut(),
+            rest: [0; 31],
+        };
+        let number = self.requests.len();
+        let this: *mut Sends = self;
+        self.requests.push(Box::new((request, number, this)));
+        let entry = &mut **self.requests.last_mut().unwrap();
+        entry.0.data = (&raw mut *entry).cast();
+        let to = to.map_or(null(), Address::as_ptr);
+        let (request, handle) = (&raw mut entry.0, peer.raw());
+        // SAFETY: all live until the report. The array itself need not.
+        unsafe {
+            let bufs = bufs.to_vec();
+            uv_udp_send(request, handle, bufs.as_ptr(), bufs.len() as c_uint, to, Some(on_sent))
+        }
+    }
+}
+
+unsafe extern "C" fn on_sent(request: *mut Request, status: c_int) {
+    // SAFETY: the request is part of an entry, which lives as long as the record.
+    unsafe {
+        let entry = (*request).data.cast::<(Request, usize, *mut Sends)>();
+        let handle = (*request).handle;
+        let (size, count) = ((*handle).send_queue_size, (*handle).send_queue_count);
+        assert_eq!(uv_udp_get_send_queue_size(handle), size);
+        assert_eq!(uv_udp_get_send_queue_count(handle), count);
+        let reports = &raw mut (*(*entry).2).reports;
+        (*reports).push(((*entry).1, status, size, count));
+    }
+}
+
+/// Numbers that look random, from a seed.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+/// A datagram that proves itself: its number, bytes that follow from it, and a checksum.
+pub(crate) fn sealed(number: u32, len: usize) -> Vec<u8> {
+    let mut random = Random::new(u64::from(number) << 8 | 0x5a);
+    let mut bytes = number.to_be_bytes().to_vec();
+    bytes.extend((0..len).map(|_| random.next() as u8));
+    bytes.extend(checksum(&bytes).to_be_bytes());
+    bytes
+}
+
+/// The number of a datagram, if it is whole and as it was.
+pub(crate) fn unsealed(bytes: &[u8]) -> Option<u32> {
+    let (body, seal) = bytes.split_last_chunk::<8>()?;
+    let number = u32::from_be_bytes(*body.first_chunk()?);
+    (u64::from_be_bytes(*seal) == checksum(body)).then_some(number)
+}
+
+/// FNV-1a.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}

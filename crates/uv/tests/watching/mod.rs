@@ -1,0 +1,220 @@
+//! What the tests of file system event handles have in common: the C interface as far as they
+//! use it, and a loop whose events are collected.
+
+#![allow(dead_code, reason = "no test uses all of it")]
+#![allow(missing_docs, unreachable_pub, reason = "this is part of a test")]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use uv as _;
+
+pub const RENAME: c_int = 1;
+pub const CHANGE: c_int = 2;
+pub const RECURSIVE: c_uint = 4;
+pub const UV_EINVAL: c_int = -libc::EINVAL;
+pub const RUN_ONCE: c_int = 1;
+pub const RUN_NOWAIT: c_int = 2;
+
+#[repr(C, align(16))]
+pub struct Loop([u8; 848]);
+
+pub type Cb = unsafe extern "C" fn(*mut Handle, *const c_char, c_int, c_int);
+
+/// A `uv_fs_event_t`.
+#[repr(C, align(16))]
+pub struct Handle {
+    pub data: *mut c_void,
+    rest: [u64; 16],
+}
+
+unsafe extern "C" {
+    pub fn uv_loop_init(l: *mut Loop) -> c_int;
+    pub fn uv_loop_close(l: *mut Loop) -> c_int;
+    pub fn uv_loop_fork(l: *mut Loop) -> c_int;
+    pub fn uv_run(l: *mut Loop, mode: c_int) -> c_int;
+    pub fn uv_fs_event_init(l: *mut Loop, handle: *mut Handle) -> c_int;
+    pub fn uv_fs_event_start(
+        handle: *mut Handle,
+        cb: Cb,
+        path: *const c_char,
+        flags: c_uint,
+    ) -> c_int;
+    pub fn uv_fs_event_stop(handle: *mut Handle) -> c_int;
+    pub fn uv_fs_event_getpath(handle: *mut Handle, buffer: *mut c_char, size: *mut usize)
+    -> c_int;
+    pub fn uv_close(handle: *mut Handle, cb: Option<unsafe extern "C" fn(*mut Handle)>);
+    pub fn uv_is_active(handle: *const Handle) -> c_int;
+    pub fn uv_handle_size(type_: c_int) -> usize;
+}
+
+/// A directory of the test's own, removed at its end.
+pub struct Root(pub PathBuf);
+
+impl Root {
+    pub fn new() -> Root {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "blacklight-fs-event-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        Root(path)
+    }
+
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn write(&self, name: &str) {
+        fs::write(self.at(name), name).unwrap();
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn c_path(path: &Path) -> CString {
+    CString::new(path.to_str().unwrap()).unwrap()
+}
+
+/// A loop with any number of watchers, whose events are collected.
+pub struct Watching {
+    pub l: Box<Loop>,
+    pub handles: Vec<Box<Handle>>,
+    pub log: Box<Vec<Seen>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen {
+    pub handle: usize,
+    pub name: Option<String>,
+    pub events: c_int,
+    pub status: c_int,
+}
+
+/// What a handle's `data` points to.
+struct Context {
+    pub log: *mut Vec<Seen>,
+    pub handle: usize,
+}
+
+pub unsafe extern "C" fn collect(
+    handle: *mut Handle,
+    name: *const c_char,
+    events: c_int,
+    status: c_int,
+) {
+    // SAFETY: `data` points to a context that outlives the handle, and the name is a C string.
+    unsafe {
+        let context = &*(*handle).data.cast::<Context>();
+        let name = (!name.is_null()).then(|| CStr::from_ptr(name).to_str().unwrap().to_owned());
+        (*context.log).push(Seen {
+            handle: context.handle,
+            name,
+            events,
+            status,
+        });
+    }
+}
+
+impl Watching {
+    pub fn new() -> Watching {
+        let mut l = Box::new(Loop([0; 848]));
+        // SAFETY: the memory is a loop's.
+        assert_eq!(unsafe { uv_loop_init(&mut *l) }, 0);
+        Watching {
+            l,
+            handles: Vec::new(),
+            log: Box::default(),
+        }
+    }
+
+    pub fn add(&mut self, path: &Path, flags: c_uint) -> Result<usize, c_int> {
+        self.add_with(path, flags, collect)
+    }
+
+    pub fn add_with(&mut self, path: &Path, flags: c_uint, cb: Cb) -> Result<usize, c_int> {
+        let handle = self.handles.len();
+        let context = Box::leak(Box::new(Context {
+            log: &mut *self.log,
+            handle,
+        }));
+        let mut new = Box::new(Handle {
+            data: std::ptr::null_mut(),
+            rest: [0; 16],
+        });
+        new.data = (&raw mut *context).cast();
+        // SAFETY: an initialised loop, memory for a handle that outlives it, a C string.
+        let started = unsafe {
+            assert_eq!(uv_fs_event_init(&mut *self.l, &mut *new), 0);
+            uv_fs_event_start(&mut *new, cb, c_path(path).as_ptr(), flags)
+        };
+        self.handles.push(new);
+        match started {
+            0 => Ok(handle),
+            error => Err(error),
+        }
+    }
+
+    pub fn run(&mut self, mode: c_int) {
+        // SAFETY: an initialised loop.
+        unsafe { uv_run(&mut *self.l, mode) };
+    }
+
+    /// All that is there to be told.
+    pub fn drain(&mut self) -> Vec<Seen> {
+        let mut before = usize::MAX;
+        while before != self.log.len() {
+            before = self.log.len();
+            self.run(RUN_NOWAIT);
+        }
+        std::mem::take(&mut *self.log)
+    }
+
+    /// The same, as names and kinds.
+    pub fn events(&mut self) -> Vec<(String, c_int)> {
+        let seen = self.drain().into_iter();
+        seen.map(|seen| {
+            assert_eq!(seen.status, 0);
+            (seen.name.unwrap_or_default(), seen.events)
+        })
+        .collect()
+    }
+
+    pub fn stop(&mut self, handle: usize) {
+        // SAFETY: an initialised handle.
+        assert_eq!(unsafe { uv_fs_event_stop(&mut *self.handles[handle]) }, 0);
+    }
+
+    pub fn is_active(&self, handle: usize) -> bool {
+        // SAFETY: an initialised handle.
+        unsafe { uv_is_active(&*self.handles[handle]) == 1 }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        // SAFETY: the loop and its handles live to the end of this.
+        unsafe {
+            for handle in &mut self.handles {
+                uv_close(&mut **handle, None);
+            }
+            uv_run(&mut *self.l, 0);
+            assert_eq!(uv_loop_close(&mut *self.l), 0);
+        }
+    }
+}
+
+pub fn pairs(expected: &[(&str, c_int)]) -> Vec<(String, c_int)> {
+    expected
+        .iter()
+        .map(|&(name, events)| (name.to_owned(), events))
+        .collect()
+}
