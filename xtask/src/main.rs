@@ -8,9 +8,11 @@
 
 mod abi;
 mod bench;
+mod clients;
 mod compile;
 mod conformance;
 mod dropin;
+mod echo;
 mod library;
 mod original;
 mod sandbox;
@@ -40,8 +42,18 @@ enum Chore {
     Abi(abi::Options),
     /// Run libuv's own benchmark programs with ours and the original turn about.
     Bench(bench::Options),
+    /// Measure a server's processor time per 64-byte echo.
+    BenchEcho(echo::Options),
+    /// Run programs that people use on the library: Neovim, Node.js, BIND and others.
+    Clients(clients::Options),
     /// Compile and link a program with other libuvs, and run it on ours.
     Dropin,
+    /// Install the library, its headers, and files for pkg-config and CMake.
+    Install(install::Options),
+    /// Build Debian packages in place of libuv1 and libuv1-dev.
+    Deb(deb::Options),
+    /// Build programs against an installation, and look into the Debian packages.
+    Packaging,
     /// Run tests under the address and thread sanitizers.
     Sanitize(sanitize::Options),
     /// Show how the cost of wake-ups and timers grows with the number of handles.
@@ -69,12 +81,17 @@ fn main() -> ExitCode {
 fn dispatch(chore: Chore) -> Result<ExitCode> {
     match chore {
         Chore::Conformance(options) => conformance::run(&options),
+        Chore::Clients(options) => clients::run(&options),
         Chore::Dropin => dropin::run(),
+        Chore::Install(options) => install::run(&options),
+        Chore::Deb(options) => deb::run(&options),
+        Chore::Packaging => packaging::run(),
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Scaling(options) => scaling::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),
         Chore::Bench(options) => bench::run(&options),
+        Chore::BenchEcho(options) => echo::run(&options),
         Chore::SandboxInit { spec } => sandbox::init::run(&spec).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -23,15 +23,15 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// What runs under a sanitizer.
 struct Plan {
     sanitizer: &'static str,
-    /// Options for the sanitizer's runtime.
-    environment: (&'static str, &'static str),
+    /// The variable with options for the sanitizer's runtime, and these.
+    options: (&'static str, &'static str),
     arguments: &'static [&'static [&'static str]],
 }
 
 const PLANS: [Plan; 2] = [
     Plan {
         sanitizer: "address",
-        environment: ("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1"),
+        options: ("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1"),
         arguments: &[
             &["-p", "blacklight-sys", "--lib"],
             &["-p", "blacklight-engine", "--lib", "--test", "pollers"],
@@ -40,10 +40,10 @@ const PLANS: [Plan; 2] = [
     },
     Plan {
         sanitizer: "thread",
-        environment: ("TSAN_OPTIONS", "halt_on_error=1"),
+        options: ("TSAN_OPTIONS", "halt_on_error=1:suppressions=xtask/tsan.txt"),
         arguments: &[
             &["-p", "blacklight-engine", "--lib"],
-            &["-p", "blacklight-engine", "--test", "pollers"],
+            &["-p", "blacklight-engine", "--test", "pollers", "--test", "wakeups", "--test", "pool"],
         ],
     },
 ];
@@ -74,6 +74,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Options with the paths in them made absolute: tests run in their crate's directory.
+fn in_root(options: &str) -> String {
+    let root = workspace::root().display();
+    options.replace("suppressions=", &format!("suppressions={root}/"))
+}
+
 fn run_plan(plan: &Plan, arguments: &[&str]) -> Result<()> {
     println!("-- {} sanitizer: {}", plan.sanitizer, arguments.join(" "));
     let flags = format!("-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer", plan.sanitizer);
@@ -83,7 +89,7 @@ fn run_plan(plan: &Plan, arguments: &[&str]) -> Result<()> {
         .args(arguments)
         .env("RUSTFLAGS", flags)
         .env("CARGO_TARGET_DIR", target_dir)
-        .env(plan.environment.0, plan.environment.1)
+        .env(plan.options.0, in_root(plan.options.1))
         .current_dir(workspace::root())
         .status()
         .context("cannot run the nightly cargo")?;

@@ -192,7 +192,11 @@ pub(crate) struct Receiver {
     pub(crate) signalled: bool,
     /// Requests in progress: submitted, and not handed out yet.
     pub(crate) requests: u32,
-    /// The process that they were submitted by.
+    /// How many have been submitted, ever.
+    pub(crate) submitted: u32,
+    /// Our place in the table of the thread pool, once we have one.
+    pub(crate) place: Option<Key>,
+    /// The process that all this is about.
     process: u64,
     /// Free cells, chained through `below`.
     free: u32,
@@ -207,6 +211,8 @@ impl Receiver {
             completed: NIL,
             signalled: false,
             requests: 0,
+            submitted: 0,
+            place: None,
             process: per_process::generation(),
             free: NIL,
             cells: 0,
@@ -335,6 +341,7 @@ impl Receiver {
         }
         let cell = self.allocate(token)?.cell;
         self.requests += 1;
+        self.submitted = self.submitted.wrapping_add(1);
         Ok(cell)
     }
 
@@ -404,6 +411,7 @@ impl Receiver {
         let process = per_process::generation();
         if self.process != process {
             self.process = process;
+            self.place = None;
             self.collect_requests();
             while self.next_request().is_some() {}
             self.requests = 0;

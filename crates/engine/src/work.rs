@@ -10,11 +10,11 @@
 
 use crate::engine::Engine;
 use crate::event::Token;
-use crate::pool::{self, Pool, WorkKind};
+use crate::pool::{self, Pool, Task, WorkKind};
 use crate::slab::Key;
 use crate::wakeup::Receiver;
-use blacklight_sys::Errno;
 use blacklight_sys::job::Job;
+use blacklight_sys::{Errno, clock};
 
 /// Names one request for as long as it is in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -44,9 +44,25 @@ impl Engine {
         kind: WorkKind,
         job: Job,
     ) -> Result<RequestKey, Errno> {
+        let pool = Pool::get();
+        let lp = match self.receiver.place {
+            Some(place) => place,
+            None => pool.enrol(&self.receiver.mailbox)?,
+        };
+        self.receiver.place = Some(lp);
+        let queued_ns = match pool::is_measured(kind, self.receiver.submitted) {
+            true => clock::monotonic_ns(),
+            false => 0,
+        };
         let cell = self.receiver.allocate_request(token)?;
-        let mailbox = self.receiver.mailbox.clone();
-        match Pool::get().submit(job, kind, mailbox, cell) {
+        let task = Task {
+            job,
+            kind,
+            lp,
+            cell,
+            queued_ns,
+        };
+        match pool.submit(task) {
             Ok(key) => {
                 self.active_requests += 1;
                 Ok(RequestKey(key))
@@ -62,7 +78,8 @@ impl Engine {
     /// a later turn. One that runs or has run is `EBUSY` and completes as if nothing had
     /// been asked.
     pub fn work_cancel(&mut self, key: RequestKey) -> Result<(), Errno> {
-        let task = Pool::get().cancel(key.0, &self.receiver.mailbox);
+        let place = self.receiver.place.ok_or(Errno::EBUSY)?;
+        let task = Pool::get().cancel(key.0, place);
         let cell = task.ok_or(Errno::EBUSY)?.cell;
         self.receiver.cancel_request(cell);
         Ok(())
@@ -107,8 +124,8 @@ impl Engine {
 /// hears of the rest.
 impl Drop for Receiver {
     fn drop(&mut self) {
-        if self.requests > 0 {
-            pool::forget(&self.mailbox);
+        if let Some(place) = self.place {
+            pool::forget(place, self.requests);
         }
     }
 }

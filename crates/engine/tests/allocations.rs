@@ -2,12 +2,14 @@
 
 mod each_mechanism;
 
+use blacklight_engine::{AddressRef, Buffers, SenderRoom};
 use blacklight_engine::{
     Engine, Event, Job, Key, Mechanism, Mode, Readiness, Token, WorkKind,
 };
 use each_mechanism::{engine_on, on_each_mechanism, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
@@ -83,6 +85,7 @@ on_each_mechanism!(
     a_walk,
     a_request_to_the_pool,
     a_cancelled_request,
+    a_datagram,
 );
 
 /// A turn of the loop, and how many callbacks there were in it.
@@ -316,5 +319,45 @@ fn a_cancelled_request(mechanism: Mechanism) {
         let mut called = 0;
         run(&mut engine, Mode::Default, |_, _| called += 1);
         assert_eq!(called, 10);
+    });
+}
+
+/// Sent at once, queued behind another, reported and received.
+fn a_datagram(mechanism: Mechanism) {
+    /// A `struct iovec`.
+    #[repr(C)]
+    struct Slice(*const u8, usize);
+    let mut engine = engine_on(mechanism);
+    let receiver = engine.udp_init(Token(1), None).unwrap();
+    engine.udp_receive_start(receiver).unwrap();
+    let address = engine.udp_address(receiver, false).unwrap();
+    let to = Some(AddressRef::from(&address));
+    let sender = engine.udp_init(Token(2), None).unwrap();
+    let text = *b"datagram";
+    let mut slice = Slice(text.as_ptr(), text.len());
+    assert_steady(100, 1_000, |_| {
+        for queued in [false, true, true] {
+            // SAFETY: the text and the array that describes it outlive the sends, which are
+            // reported below, and nobody changes them.
+            let buffers = unsafe { Buffers::new((&raw mut slice).cast(), 1) };
+            let sent = engine.udp_send(sender, Token(3), &buffers, to).unwrap();
+            assert_eq!(sent, !queued);
+            if queued {
+                engine.udp_send_later(sender, Token(3), buffers, to).unwrap();
+            }
+        }
+        let (mut reports, mut received) = (0, 0);
+        while received < 3 {
+            run(&mut engine, Mode::NoWait, |engine, event| match event {
+                Event::Receive(_) => {
+                    let mut room = [MaybeUninit::uninit(); 16];
+                    let mut from = SenderRoom::new();
+                    let datagram = engine.udp_receive(receiver, &mut room, &mut from);
+                    received += u32::from(datagram.is_ok());
+                }
+                _ => reports += 1,
+            });
+        }
+        assert_eq!(reports, 3);
     });
 }

@@ -64,6 +64,9 @@ pub(crate) unsafe fn open(
 ) -> c_int {
     // SAFETY: the caller vouches for it.
     unsafe {
+        // uvloop says of the writing end of a pipe, before it opens it, that it can be read from:
+        // reading is how it learns that the other end is gone.
+        let readable = readable || (*stream).handle.flags & UV_HANDLE_READABLE != 0;
         let opened = engine::with_handle(stream.cast(), |engine, key| {
             engine.stream_open(key, fd, readable, writable)
         });

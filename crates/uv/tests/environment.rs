@@ -132,7 +132,13 @@ fn temporary() {
         assert_eq!(fill(uv_os_tmpdir, 100).text, value.to_str().unwrap());
     }
     check_null(uv_os_tmpdir);
-    for (value, expected) in [(c"/a/", "/a"), (c"/a//", "/a/"), (c"/", "/"), (c"", "")] {
+    for (value, expected) in [
+        (c"/a/", "/a"),
+        (c"/a//", "/a/"),
+        (c"//", "/"),
+        (c"/", "/"),
+        (c"", ""),
+    ] {
         assert_eq!(set(c"TMPDIR", value), 0);
         assert_eq!(fill(uv_os_tmpdir, 100).text, expected);
     }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::ptr::{null, null_mut};
 use uv as _;
 
@@ -17,6 +17,9 @@ pub(crate) const REUSEPORT: c_uint = 64;
 pub(crate) const RECVMMSG: c_uint = 256;
 pub(crate) const MAX_DATAGRAM: usize = 64 * 1024;
 pub(crate) const NOWAIT: c_int = 2;
+pub(crate) const EAGAIN: c_int = -libc::EAGAIN;
+pub(crate) const EBADF: c_int = -libc::EBADF;
+pub(crate) const EINVAL: c_int = -libc::EINVAL;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -217,21 +220,22 @@ pub(crate) struct State {
 
 /// A UDP handle and its state. It closes itself.
 pub(crate) struct Peer {
-    pub(crate) udp: Box<Udp>,
+    /// Never freed: the loop may look at it until it has closed it.
+    pub(crate) udp: &'static mut Udp,
     pub(crate) state: Box<State>,
     open: bool,
 }
 
 impl Peer {
     pub(crate) fn new(l: &mut TestLoop, flags: c_uint) -> Peer {
-        let mut udp = Box::new(Udp {
+        let udp = Box::leak(Box::new(Udp {
             data: null_mut(),
             before_flags: [0; 10],
             flags: 0,
             send_queue_size: usize::MAX,
             send_queue_count: usize::MAX,
             rest: [0; 13],
-        });
+        }));
         let mut state = Box::new(State {
             room: MAX_DATAGRAM,
             lent: HashMap::new(),
@@ -241,7 +245,7 @@ impl Peer {
         });
         udp.data = (&raw mut *state).cast();
         // SAFETY: the memory is a handle's, and stays where it is.
-        assert_eq!(unsafe { uv_udp_init_ex(l.raw(), &mut *udp, flags) }, 0);
+        assert_eq!(unsafe { uv_udp_init_ex(l.raw(), udp, flags) }, 0);
         assert_eq!((udp.send_queue_size, udp.send_queue_count), (0, 0));
         Peer {
             udp,
@@ -258,7 +262,7 @@ impl Peer {
     }
 
     pub(crate) fn raw(&mut self) -> *mut Udp {
-        &mut *self.udp
+        self.udp
     }
 
     pub(crate) fn bind(&mut self, address: &Address, flags: c_uint) -> c_int {
@@ -275,8 +279,7 @@ impl Peer {
         let mut name = Address(loopback(0).0);
         let mut len = size_of::<libc::sockaddr_in>() as c_int;
         // SAFETY: there is room for an address.
-        let found =
-            unsafe { uv_udp_getsockname(self.raw(), (&raw mut name.0).cast(), &mut len) };
+        let found = unsafe { uv_udp_getsockname(self.raw(), (&raw mut name.0).cast(), &mut len) };
         assert_eq!(found, 0);
         name
     }
@@ -394,21 +397,8 @@ unsafe extern "C" fn on_receive(
 impl Drop for Peer {
     fn drop(&mut self) {
         if self.open && !std::thread::panicking() {
-            // The loop still has to hear of it, and outlives nobody: the memory is leaked.
             self.close();
         }
-        let udp = std::mem::replace(
-            &mut self.udp,
-            Box::new(Udp {
-                data: null_mut(),
-                before_flags: [0; 10],
-                flags: 0,
-                send_queue_size: 0,
-                send_queue_count: 0,
-                rest: [0; 13],
-            }),
-        );
-        Box::leak(udp);
     }
 }
 
@@ -419,13 +409,6 @@ pub(crate) struct Address(pub(crate) libc::sockaddr_in);
 impl Address {
     pub(crate) fn as_ptr(&self) -> *const libc::sockaddr {
         (&raw const self.0).cast()
-    }
-
-    pub(crate) fn of(address: SocketAddr) -> Address {
-        let SocketAddr::V4(address) = address else {
-            panic!("{address} is no IPv4 address");
-        };
-        Address::v4(address)
     }
 
     pub(crate) fn v4(address: SocketAddrV4) -> Address {
@@ -444,10 +427,9 @@ pub(crate) fn loopback(port: u16) -> Address {
     Address::v4(SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port))
 }
 
-/// A port on the loopback interface that nobody listens at.
+/// A port on the loopback interface that nobody listens at, nor is ever given.
 pub(crate) fn dead_port() -> Address {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    Address::of(socket.local_addr().unwrap())
+    loopback(1)
 }
 
 /// Sends that are under way, and what their callbacks were told: the number of the send, its
@@ -481,7 +463,14 @@ impl Sends {
         // SAFETY: all live until the report. The array itself need not.
         unsafe {
             let bufs = bufs.to_vec();
-            uv_udp_send(request, handle, bufs.as_ptr(), bufs.len() as c_uint, to, Some(on_sent))
+            uv_udp_send(
+                request,
+                handle,
+                bufs.as_ptr(),
+                bufs.len() as c_uint,
+                to,
+                Some(on_sent),
+            )
         }
     }
 }
@@ -540,4 +529,90 @@ fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     })
+}
+
+pub(crate) fn udp_socket() -> c_int {
+    // SAFETY: socket takes no pointers.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0) };
+    assert!(fd >= 0);
+    fd
+}
+
+pub(crate) fn option(fd: c_int, level: c_int, name: c_int) -> c_int {
+    let (mut value, mut len) = (0, 4);
+    // SAFETY: the value is an int of that length.
+    let found = unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &mut len) };
+    assert_eq!(found, 0);
+    value
+}
+
+pub(crate) fn close(fd: c_int) {
+    // SAFETY: the descriptor is ours.
+    assert_eq!(unsafe { libc::close(fd) }, 0);
+}
+
+/// Two connected sockets that hold as many datagrams as they have room for, and a handle on
+/// the first. The second stays blocking.
+pub(crate) fn blocked_pair(l: &mut TestLoop) -> (Peer, c_int) {
+    let mut fds = [0; 2];
+    // SAFETY: there is room for two descriptors.
+    let made = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, fds.as_mut_ptr()) };
+    assert_eq!(made, 0);
+    let mut peer = Peer::new(l, 0);
+    // SAFETY: the handle is initialised, and takes the socket.
+    assert_eq!(unsafe { uv_udp_open(peer.raw(), fds[0]) }, 0);
+    (peer, fds[1])
+}
+
+/// Fills the pair up and says how many datagrams that took.
+pub(crate) fn fill(peer: &mut Peer) -> usize {
+    let full = (0..).find(|_| match peer.try_send(b"filling", None) {
+        EAGAIN => true,
+        sent => {
+            assert_eq!(sent, 7);
+            false
+        }
+    });
+    full.unwrap()
+}
+
+/// Reads a datagram from the other end.
+pub(crate) fn read(fd: c_int) -> Vec<u8> {
+    let mut room = [0; 1024];
+    // SAFETY: the room is as large as we say.
+    let len = unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) };
+    assert!(len >= 0);
+    room[..len as usize].to_vec()
+}
+
+/// Calls `uv_udp_try_send2` with one buffer for each datagram.
+pub(crate) fn try_send2(
+    peer: &mut Peer,
+    texts: &[&[u8]],
+    to: &[Option<Address>],
+    flags: c_uint,
+) -> c_int {
+    let bufs: Vec<Buf> = texts.iter().map(|text| Buf::of(text)).collect();
+    let bufs: Vec<*const Buf> = bufs.iter().map(|buf| &raw const *buf).collect();
+    let nbufs = vec![1; texts.len()];
+    let addrs: Vec<_> = to
+        .iter()
+        .map(|to| to.as_ref().map_or(null(), Address::as_ptr))
+        .collect();
+    let count = texts.len() as c_uint;
+    // SAFETY: the arrays are of that length, and all live through the call.
+    unsafe {
+        uv_udp_try_send2(
+            peer.raw(),
+            count,
+            bufs.as_ptr(),
+            nbufs.as_ptr(),
+            if to.is_empty() {
+                null()
+            } else {
+                addrs.as_ptr()
+            },
+            flags,
+        )
+    }
 }

@@ -85,6 +85,11 @@ pub fn c_path(path: &Path) -> CString {
 }
 
 /// A loop with any number of watchers, whose events are collected.
+#[allow(
+    clippy::vec_box,
+    clippy::box_collection,
+    reason = "their addresses are known to C"
+)]
 pub struct Watching {
     pub l: Box<Loop>,
     pub handles: Vec<Box<Handle>>,

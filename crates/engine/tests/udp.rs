@@ -1,0 +1,207 @@
+//! UDP handles on every mechanism, where only the engine can be asked, or where mechanisms
+//! differ.
+
+mod each_mechanism;
+
+use blacklight_engine::{
+    Address, AddressRef, Buffers, Descriptor, Engine, Errno, Event, Inbox, Key, Mechanism, Mode,
+    SenderRoom, Token, UdpReuse,
+};
+use each_mechanism::{engine_on, on_each_mechanism, run, told};
+use std::mem::MaybeUninit;
+use std::net::UdpSocket;
+use std::os::fd::{AsRawFd, IntoRawFd};
+
+on_each_mechanism!(
+    datagrams_arrive_in_order,
+    a_batch_counts_as_many_as_it_has,
+    requests_keep_the_loop_alive,
+    a_socket_closed_behind_our_back_ends_its_handle,
+    a_socket_that_cannot_be_watched_ends_its_handle,
+    a_callback_may_close_any_handle,
+);
+
+/// A `struct iovec`.
+#[repr(C)]
+struct Slice {
+    base: *const u8,
+    len: usize,
+}
+
+/// Does something with a text as the buffers of a datagram.
+fn with_buffers<R>(text: &[u8], f: impl FnOnce(Buffers) -> R) -> R {
+    let mut slice = Slice {
+        base: text.as_ptr(),
+        len: text.len(),
+    };
+    // SAFETY: the array has one entry, and `f` does not keep the buffers.
+    f(unsafe { Buffers::new((&raw mut slice).cast(), 1) })
+}
+
+/// A handle that receives at a port of its own, with that address.
+fn receiver(engine: &mut Engine, token: u64) -> (Key, Address) {
+    let key = engine.udp_init(Token(token), None).unwrap();
+    engine.udp_receive_start(key).unwrap();
+    let address = engine.udp_address(key, false).unwrap();
+    (key, address)
+}
+
+/// Sends at once.
+fn send(engine: &mut Engine, key: Key, token: u64, text: &[u8], to: &Address) -> bool {
+    with_buffers(text, |buffers| {
+        engine.udp_send(key, Token(token), &buffers, Some(AddressRef::from(to)))
+    })
+    .unwrap()
+}
+
+fn receive(engine: &mut Engine, key: Key) -> Result<Vec<u8>, Errno> {
+    let mut room = [MaybeUninit::uninit(); 100];
+    let mut sender = SenderRoom::new();
+    let datagram = engine.udp_receive(key, &mut room, &mut sender)?;
+    assert!(datagram.sender.is_some() && !datagram.truncated);
+    // SAFETY: as many bytes have been received.
+    Ok(room[..datagram.len]
+        .iter()
+        .map(|byte| unsafe { byte.assume_init() })
+        .collect())
+}
+
+fn datagrams_arrive_in_order(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (key, address) = receiver(&mut engine, 1);
+    let sender = engine.udp_init(Token(2), None).unwrap();
+    let mut received = Vec::new();
+    for number in 0..50u8 {
+        assert!(send(&mut engine, sender, 100, &[number], &address));
+        run(&mut engine, Mode::NoWait, |engine, event| match event {
+            Event::Receive(Token(1)) => received.extend(receive(engine, key)),
+            event => assert_eq!(event, Event::Send(Token(100), Ok(()), 1)),
+        });
+    }
+    assert_eq!(
+        received,
+        (0..50).map(|number| vec![number]).collect::<Vec<_>>()
+    );
+}
+
+/// A batch may go beyond the limit of a turn, but is the last then.
+fn a_batch_counts_as_many_as_it_has(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (key, address) = receiver(&mut engine, 1);
+    let sender = engine.udp_init(Token(2), None).unwrap();
+    for _ in 0..60 {
+        let sent = with_buffers(b"x", |buffers| {
+            engine.udp_try_send(sender, &buffers, Some(AddressRef::from(&address)))
+        });
+        assert_eq!(sent, Ok(1));
+    }
+    let mut room = vec![MaybeUninit::uninit(); 2000];
+    let mut batches = Vec::new();
+    run(&mut engine, Mode::NoWait, |engine, event| {
+        assert_eq!(event, Event::Receive(Token(1)));
+        let mut inbox = Inbox::new();
+        batches.push(engine.udp_receive_batch(key, &mut room, 100, &mut inbox));
+    });
+    assert_eq!(batches, [Ok(20), Ok(20)]);
+    assert_eq!(
+        told(&mut engine),
+        [Event::Receive(Token(1))],
+        "nobody has answered"
+    );
+}
+
+fn requests_keep_the_loop_alive(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (key, address) = receiver(&mut engine, 1);
+    engine.unreference(key);
+    assert!(!engine.is_alive());
+    assert!(send(&mut engine, key, 7, b"to myself", &address));
+    assert_eq!(engine.udp_send_queue(key), (1, 9));
+    assert!(engine.is_alive());
+    assert!(
+        !send(&mut engine, key, 8, b"behind it", &address),
+        "not before the report"
+    );
+    let (mut reports, mut received) = (0, Vec::new());
+    run(&mut engine, Mode::Default, |engine, event| match event {
+        Event::Receive(_) => received.extend(receive(engine, key)),
+        event => {
+            assert_eq!(event, Event::Send(Token(7), Ok(()), 9));
+            reports += 1;
+        }
+    });
+    assert_eq!((reports, engine.udp_send_queue(key)), (1, (0, 0)));
+    assert_eq!(received, [b"to myself"]);
+    assert!(!engine.is_alive());
+}
+
+/// epoll forgets a closed descriptor without a word; the others would turn for ever.
+fn a_socket_closed_behind_our_back_ends_its_handle(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (key, _) = receiver(&mut engine, 1);
+    assert_eq!(told(&mut engine), []);
+    let fd = engine.udp_fd(key).unwrap();
+    // SAFETY: the engine copes with that; nobody else uses the number meanwhile.
+    drop(unsafe { Descriptor::adopt(fd) });
+    let expected: &[Event] = match mechanism {
+        Mechanism::Epoll => &[],
+        _ => &[Event::ReceiveEnd(Token(1), Errno::EBADF)],
+    };
+    assert_eq!(told(&mut engine), expected);
+    assert_eq!(told(&mut engine), []);
+    // The engine closes the number once more, so it has to be somebody's.
+    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+    assert_eq!(other.into_raw_fd(), fd);
+    engine.close(key).unwrap();
+    assert_eq!(told(&mut engine), [Event::Closed(Token(1))]);
+}
+
+/// select has no room for high numbers.
+fn a_socket_that_cannot_be_watched_ends_its_handle(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let high = rustix::io::fcntl_dupfd_cloexec(&socket, 1100).unwrap();
+    let key = engine.udp_init(Token(1), None).unwrap();
+    // SAFETY: the engine takes the descriptor over.
+    let high = unsafe { Descriptor::adopt(high.into_raw_fd()) };
+    engine.udp_open(key, high, UdpReuse::default()).unwrap();
+    engine.udp_receive_start(key).unwrap();
+    let expected: &[Event] = match mechanism {
+        Mechanism::Select => &[Event::ReceiveEnd(Token(1), Errno::EINVAL)],
+        _ => &[],
+    };
+    assert_eq!(told(&mut engine), expected);
+    assert_eq!(engine.is_active(key), mechanism != Mechanism::Select);
+    assert!(socket.as_raw_fd() < 1024);
+}
+
+/// Both have something to receive; whoever is first closes both.
+fn a_callback_may_close_any_handle(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (one, first) = receiver(&mut engine, 1);
+    let (two, second) = receiver(&mut engine, 2);
+    let sender = engine.udp_init(Token(3), None).unwrap();
+    for to in [&first, &second] {
+        let sent = with_buffers(b"x", |buffers| {
+            engine.udp_try_send(sender, &buffers, Some(AddressRef::from(to)))
+        });
+        assert_eq!(sent, Ok(1));
+    }
+    let mut events = Vec::new();
+    run(&mut engine, Mode::NoWait, |engine, event| {
+        if matches!(event, Event::Receive(_)) {
+            engine.close(one).unwrap();
+            engine.close(two).unwrap();
+            assert_eq!(
+                receive(engine, one),
+                Err(Errno::EAGAIN),
+                "it is too late for that"
+            );
+        }
+        events.push(event);
+    });
+    assert!(matches!(
+        events[..],
+        [Event::Receive(_), Event::Closed(_), Event::Closed(_)]
+    ));
+}

@@ -1,0 +1,193 @@
+//! `cargo xtask clients`: programs that people use, unmodified, on our library.
+//!
+//! The programs come from Debian's packages. What each has to do is in a script in
+//! `xtask/clients`, in the client's own language where it has one; a check is one process of
+//! its own, in an empty directory, so that one which hangs or dies takes no other with it.
+//! With `--library original` the same checks show that they are fair. That the library in
+//! question is the one that ran, and no other libuv, is read from the dynamic linker's own
+//! record of every process of the check.
+
+mod catalogue;
+mod debian;
+mod loaded;
+
+use crate::library::{self, Library};
+use crate::original::Original;
+use crate::{selection, workspace};
+use anyhow::{Context, Result};
+use catalogue::Client;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// What a check may take on a machine that is busy with other things.
+const TIMEOUT_SECONDS: &str = "120";
+
+/// What to run, and on which library.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Clients or checks: `node`, `node/fs`, `uvloop/*`. All if none is named.
+    names: Vec<String>,
+    /// The library to run on: `ours`, `original`, or the path of one.
+    #[arg(long, default_value = "ours")]
+    library: Library,
+    /// The poller that our library is to use.
+    #[arg(long)]
+    poller: Option<String>,
+    /// Only list the checks.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Where a check runs, and on what.
+struct Place {
+    /// Holds `libuv.so.1`.
+    lib: PathBuf,
+    /// What the client's packages were unpacked into, if they were not installed.
+    unpacked: Option<PathBuf>,
+    /// An empty directory.
+    scratch: PathBuf,
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+/// Runs the chore.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let names: Vec<String> = catalogue::CLIENTS
+        .iter()
+        .flat_map(Client::check_names)
+        .collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let chosen = if options.names.is_empty() {
+        all
+    } else {
+        selection::select(&all, &options.names)?
+    };
+    if options.list {
+        chosen.iter().for_each(|name| println!("{name}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let dir = workspace::target_subdir("clients")?;
+    let lib = dir.join(format!("lib-{}", std::process::id()));
+    let original = Original::obtain()?;
+    library::snapshot(&options.library.build(&original)?, &lib)?;
+    let mut tally = Tally::default();
+    for client in &catalogue::CLIENTS {
+        let checks: Vec<&str> = client.chosen(&chosen).collect();
+        if !checks.is_empty() {
+            run_client(client, &checks, &lib, options, &mut tally)?;
+        }
+    }
+    fs::remove_dir_all(&lib).with_context(|| format!("cannot remove {}", lib.display()))?;
+    println!(
+        "{} passed, {} failed, {} skipped (library: {})",
+        tally.passed, tally.failed, tally.skipped, options.library
+    );
+    Ok(if tally.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn run_client(
+    client: &Client,
+    checks: &[&str],
+    lib: &Path,
+    options: &Options,
+    tally: &mut Tally,
+) -> Result<()> {
+    let unpacked = match debian::provide(client) {
+        Ok(unpacked) => unpacked,
+        Err(error) => {
+            // Without a network there is no client, which says nothing about the library.
+            println!("{}: skipped ({error:#})", client.name);
+            tally.skipped += checks.len();
+            return Ok(());
+        }
+    };
+    for check in checks {
+        let scratch = tempdir(client.name, check)?;
+        let place = Place {
+            lib: lib.to_owned(),
+            unpacked: unpacked.clone(),
+            scratch,
+        };
+        match run_check(client, check, &place, options.poller.as_deref()) {
+            Ok(()) => {
+                println!("{} {check}: ok", client.name);
+                tally.passed += 1;
+                fs::remove_dir_all(&place.scratch)
+                    .with_context(|| format!("cannot remove {}", place.scratch.display()))?;
+            }
+            Err(error) => {
+                println!("{} {check}: FAILED", client.name);
+                println!(
+                    "    {}",
+                    format!("{error:#}").trim().replace('\n', "\n    ")
+                );
+                println!("    (see {})", place.scratch.display());
+                tally.failed += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn tempdir(client: &str, check: &str) -> Result<PathBuf> {
+    // Sockets are made in it, and the name of a socket has 107 bytes at most.
+    let name = format!("blacklight-{client}-{check}-{}", std::process::id());
+    let dir = std::env::temp_dir().join(name);
+    if dir.exists() {
+        fs::remove_dir_all(&dir).with_context(|| format!("cannot clear {}", dir.display()))?;
+    }
+    fs::create_dir_all(dir.join("work"))
+        .with_context(|| format!("cannot make {}", dir.display()))?;
+    Ok(dir)
+}
+
+fn run_check(client: &Client, check: &str, place: &Place, poller: Option<&str>) -> Result<()> {
+    let work = place.scratch.join("work");
+    let output = place.scratch.join("output");
+    let said =
+        File::create(&output).with_context(|| format!("cannot make {}", output.display()))?;
+    let mut search_path = place.lib.clone().into_os_string();
+    if let Some(unpacked) = &place.unpacked {
+        search_path.push(":");
+        search_path.push(unpacked.join("usr/lib/x86_64-linux-gnu"));
+    }
+    let mut command = Command::new("timeout");
+    command
+        .args(["--kill-after=5", TIMEOUT_SECONDS])
+        .args(client.command(check, place)?)
+        .current_dir(&work)
+        .env("CHECK", check)
+        .env("HOME", &work)
+        .env("TMPDIR", &work)
+        .env("LD_LIBRARY_PATH", search_path)
+        .env("LD_DEBUG", "libs")
+        .env("LD_DEBUG_OUTPUT", place.scratch.join("ld"))
+        .stdin(Stdio::null())
+        .stdout(said.try_clone()?)
+        .stderr(said);
+    if let Some(poller) = poller {
+        command.env("BLACKLIGHT_POLLER", poller);
+    }
+    let status = command.status().context("cannot run timeout")?;
+    if !status.success() {
+        let said = fs::read_to_string(&output).unwrap_or_default();
+        let reason = match status.code() {
+            Some(124 | 137) => format!("not over after {TIMEOUT_SECONDS} s"),
+            _ => status.to_string(),
+        };
+        let lines: Vec<&str> = said.lines().collect();
+        let tail = lines[lines.len().saturating_sub(30)..].join("\n");
+        anyhow::bail!("{reason}\n{tail}");
+    }
+    loaded::only(&place.lib.join("libuv.so.1"), &place.scratch)
+}

@@ -1,0 +1,214 @@
+//! `cargo xtask deb`: Debian packages in place of `libuv1` and `libuv1-dev`.
+//!
+//! They have the names of Debian's own packages and a version above them, so that dpkg takes
+//! them as an upgrade, everything that depends on `libuv1` is content, and
+//! `apt-get install libuv1/stable` brings Debian's back.
+
+use crate::compile::run_quietly;
+use crate::install::{Layout, VERSION};
+use crate::workspace;
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const LIBDIR: &str = "lib/x86_64-linux-gnu";
+
+/// Where the packages go.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The directory for the packages; `target/deb` if not given.
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+struct Package {
+    name: &'static str,
+    section: &'static str,
+    depends: String,
+    description: &'static str,
+    /// Which files below the library directory belong to it.
+    owns: fn(&str) -> bool,
+    /// Whether it has the headers.
+    headers: bool,
+}
+
+/// Runs the chore.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let output = match &options.output {
+        Some(output) => output.clone(),
+        None => workspace::target_subdir("deb")?,
+    };
+    for package in build(&output)? {
+        check(&package, &output)?;
+        println!("{}", package.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What Debian's own version is compared with: ours is libuv 1.53.0 and something more.
+fn version() -> String {
+    format!("{VERSION}+blacklight{}", env!("CARGO_PKG_VERSION"))
+}
+
+fn packages() -> [Package; 2] {
+    [
+        Package {
+            name: "libuv1",
+            section: "libs",
+            depends: "libc6 (>= 2.34), libgcc-s1".to_owned(),
+            description: "asynchronous event notification library (Blacklight)\n \
+                          libuv's event loop, rewritten in Rust: the shared library that programs\n \
+                          linked with libuv.so.1 load.",
+            owns: |file| file.starts_with("libuv.so.1"),
+            headers: false,
+        },
+        Package {
+            name: "libuv1-dev",
+            section: "libdevel",
+            depends: format!("libuv1 (= {}), libc6-dev", version()),
+            description: "asynchronous event notification library, headers (Blacklight)\n \
+                          libuv's event loop, rewritten in Rust: headers, the static library, and\n \
+                          files for pkg-config and CMake.",
+            owns: |file| !file.starts_with("libuv.so.1"),
+            headers: true,
+        },
+    ]
+}
+
+/// Builds both packages into `output` and returns their paths.
+pub(crate) fn build(output: &Path) -> Result<Vec<PathBuf>> {
+    let staging = output.join("staging");
+    if staging.exists() {
+        fs::remove_dir_all(&staging)
+            .with_context(|| format!("cannot clear {}", staging.display()))?;
+    }
+    let all = Layout {
+        root: staging.join("all/usr"),
+        libdir: LIBDIR.into(),
+    };
+    all.install()?;
+    let built = packages()
+        .iter()
+        .map(|package| build_one(package, &all, &staging, output))
+        .collect::<Result<Vec<_>>>()?;
+    fs::remove_dir_all(&staging).with_context(|| format!("cannot clear {}", staging.display()))?;
+    Ok(built)
+}
+
+fn build_one(package: &Package, all: &Layout, staging: &Path, output: &Path) -> Result<PathBuf> {
+    let root = staging.join(package.name);
+    let lib = root.join("usr").join(LIBDIR);
+    let docs = root.join("usr/share/doc").join(package.name);
+    for dir in [&lib, &docs, &root.join("DEBIAN")] {
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    }
+    for entry in fs::read_dir(all.lib())?.flatten() {
+        if (package.owns)(&entry.file_name().to_string_lossy()) {
+            fs::rename(entry.path(), lib.join(entry.file_name()))?;
+        }
+    }
+    if package.headers {
+        fs::rename(all.root.join("include"), root.join("usr/include"))?;
+    }
+    for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        workspace::copy_into_place(&workspace::root().join(license), &docs.join(license))?;
+    }
+    write_control(package, &root)?;
+    strip(&lib)?;
+    let file = output.join(format!("{}_{}_amd64.deb", package.name, version()));
+    let mut command = Command::new("dpkg-deb");
+    command
+        .args(["--root-owner-group", "-Zxz", "--build"])
+        .arg(&root)
+        .arg(&file);
+    run_quietly(command)?;
+    Ok(file)
+}
+
+/// Debian's libraries carry no symbols but those that programs bind to.
+fn strip(lib: &Path) -> Result<()> {
+    for (file, what) in [
+        ("libuv.so.1.0.0", "--strip-unneeded"),
+        ("libuv.a", "--strip-debug"),
+    ] {
+        let path = lib.join(file);
+        if path.exists() {
+            let mut command = Command::new("strip");
+            command.arg(what).arg(path);
+            run_quietly(command)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_control(package: &Package, root: &Path) -> Result<()> {
+    let control = format!(
+        "Package: {name}\n\
+         Source: blacklight\n\
+         Version: {version}\n\
+         Architecture: amd64\n\
+         Multi-Arch: same\n\
+         Maintainer: The Blacklight developers <blacklight@localhost>\n\
+         Section: {section}\n\
+         Priority: optional\n\
+         Depends: {depends}\n\
+         Description: {description}\n",
+        name = package.name,
+        version = version(),
+        section = package.section,
+        depends = package.depends,
+        description = package.description,
+    );
+    let dir = root.join("DEBIAN");
+    fs::write(dir.join("control"), control).context("cannot write the control file")?;
+    if package.headers {
+        return Ok(());
+    }
+    // The names in the linker's cache follow the package, and dependents may need only this much.
+    fs::write(dir.join("triggers"), "activate-noawait ldconfig\n")?;
+    fs::write(dir.join("shlibs"), "libuv 1 libuv1 (>= 1.53.0)\n")?;
+    for file in ["triggers", "shlibs"] {
+        fs::set_permissions(dir.join(file), fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
+}
+
+/// Checks that dpkg accepts a package, would take it as an upgrade, and that what belongs
+/// into it is there.
+pub(crate) fn check(package: &Path, dir: &Path) -> Result<()> {
+    let mut command = Command::new("dpkg");
+    command.arg("--info").arg(package);
+    run_quietly(command)?;
+    let mut command = Command::new("dpkg");
+    let debian = "1.44.2-1+deb12u1";
+    command.args(["--compare-versions", &version(), "gt", debian]);
+    run_quietly(command)?;
+    let root = dir.join("unpacked");
+    let mut command = Command::new("dpkg");
+    command.arg("-x").arg(package).arg(&root);
+    run_quietly(command)?;
+    let is_dev = package.to_string_lossy().contains("libuv1-dev");
+    let lib = root.join("usr").join(LIBDIR);
+    let wanted = if is_dev {
+        vec![
+            root.join("usr/include/uv.h"),
+            root.join("usr/include/uv/unix.h"),
+            lib.join("libuv.a"),
+            lib.join("pkgconfig/libuv.pc"),
+            lib.join("cmake/libuv/libuvConfig.cmake"),
+        ]
+    } else {
+        vec![lib.join("libuv.so.1"), lib.join("libuv.so.1.0.0")]
+    };
+    for file in wanted {
+        ensure!(
+            file.exists(),
+            "{} lacks {}",
+            package.display(),
+            file.display()
+        );
+    }
+    Ok(())
+}
