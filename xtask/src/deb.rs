@@ -175,6 +175,13 @@ fn write_control(package: &Package, root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Asks dpkg whether it would install the packages on this machine, without doing it.
+pub(crate) fn try_install(packages: &[PathBuf]) -> Result<()> {
+    let mut command = Command::new("dpkg");
+    command.args(["--dry-run", "--install"]).args(packages);
+    run_quietly(command)
+}
+
 /// Checks that dpkg accepts a package, would take it as an upgrade, and that what belongs
 /// into it is there.
 pub(crate) fn check(package: &Path, dir: &Path) -> Result<()> {

@@ -61,7 +61,12 @@ fn compile(dir: &Path, name: &str, arguments: &[&Path]) -> Result<PathBuf> {
         .arg(&program)
         .arg(workspace::root().join(format!("xtask/echo/{name}.c")));
     if let [include, lib] = arguments {
-        command.arg("-I").arg(include).arg("-L").arg(lib).arg("-luv");
+        command
+            .arg("-I")
+            .arg(include)
+            .arg("-L")
+            .arg(lib)
+            .arg("-luv");
     }
     run_quietly(command)?;
     Ok(program)
@@ -116,11 +121,19 @@ impl Echo {
             .args([CLIENT_CPU, &connections, &messages, port.trim()])
             .status()
             .context("cannot run the client")?;
-        ensure!(client.success(), "the client of {} failed: {client}", server.name);
+        ensure!(
+            client.success(),
+            "the client of {} failed: {client}",
+            server.name
+        );
         let mut text = String::new();
         output.read_to_string(&mut text)?;
         let status = child.wait()?;
-        ensure!(status.success(), "the server on {} failed: {status}", server.name);
+        ensure!(
+            status.success(),
+            "the server on {} failed: {status}",
+            server.name
+        );
         let mut words = text.split_whitespace().map(str::parse);
         match (words.next(), words.next()) {
             (Some(Ok(ns)), Some(Ok(turns))) => Ok(Cost { ns, turns }),
@@ -132,7 +145,9 @@ impl Echo {
     fn system_calls(&self, server: &Server, connections: u32) -> Result<f64> {
         let count = |messages: u32| -> Result<f64> {
             let file = workspace::target_subdir("echo")?.join("calls");
-            let path = file.to_str().context("a target directory that is no text")?;
+            let path = file
+                .to_str()
+                .context("a target directory that is no text")?;
             let via = ["strace", "-f", "-c", "-U", "name,calls", "-o", path];
             self.run(server, &via, connections, messages)?;
             let table = std::fs::read_to_string(&file)?;
@@ -176,14 +191,21 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         let costs = echo.measure(options.rounds.max(1), load)?;
         println!("{} connections", load.0);
         for (server, cost) in echo.servers.iter().zip(&costs) {
-            print!("  {:<12}{:>8.0} ns{:>8.3} turns", server.name, cost.ns, cost.turns);
+            print!(
+                "  {:<12}{:>8.0} ns{:>8.3} turns",
+                server.name, cost.ns, cost.turns
+            );
             match traces {
                 true => println!("{:>8.3} calls", echo.system_calls(server, load.0)?),
                 false => println!(),
             }
         }
         let [original, ours, bare] = costs.map(|cost| cost.ns);
-        println!("  ours/original {:.2}, ours/bare {:.2}", ours / original, ours / bare);
+        println!(
+            "  ours/original {:.2}, ours/bare {:.2}",
+            ours / original,
+            ours / bare
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

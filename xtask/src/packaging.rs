@@ -59,7 +59,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         deb::check(package, &dir.join("deb"))?;
         println!("{}: ok", package.display());
     }
-    println!("{} passed, 0 failed", 4 + packages.len());
+    deb::try_install(&packages)?;
+    println!("dpkg would install them: ok");
+    println!("{} passed, 0 failed", 5 + packages.len());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Options {
     ms: u64,
 }
 
-fn parse_poller(name: &str) -> Result<Mechanism, String> {
+pub(crate) fn parse_poller(name: &str) -> Result<Mechanism, String> {
     Mechanism::from_name(name).ok_or_else(|| "expected select, poll or epoll".into())
 }
 

@@ -3,6 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod doctor;
+mod elf;
+mod library;
+mod linker;
+mod run;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,16 +24,24 @@ struct Arguments {
 enum Command {
     /// Runs a small program on the loop and draws what ran in which phase.
     Demo(demo::Options),
+    /// Runs a program with our library in place of its libuv.
+    Run(run::Options),
+    /// Tells which libuv a program would load, and whether ours has what it needs.
+    Doctor(doctor::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Demo(options) => demo::run(&options),
+        Command::Demo(options) => demo::run(&options)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(anyhow::Error::from),
+        Command::Run(options) => run::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
-            eprintln!("blacklight: {error}");
+            eprintln!("blacklight: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -207,7 +207,11 @@ impl Engine {
     pub(crate) fn process_ready(&mut self, process: u32, result: Result<u32, Errno>) {
         match result {
             // A pidfd that somebody closed behind our back tells nothing any more.
-            Ok(mask) if mask & POLLIN != 0 => self.processes.queue(process),
+            // One that is readable stays so, and would fill every batch until it is looked at.
+            Ok(mask) if mask & POLLIN != 0 => {
+                self.io_stop(self.processes.slab[process].watcher);
+                self.processes.queue(process);
+            }
             _ => self.await_child_by_signal(process),
         }
     }
@@ -237,8 +241,9 @@ impl Engine {
             }
             let (status, signum) = match process::wait(entry.pid) {
                 Ok(None) => {
-                    let lost = entry.pidfd.is_none() && !entry.needs_signal;
-                    if lost {
+                    let (watcher, by_signal) = (entry.watcher, entry.needs_signal);
+                    let watched = watcher != NIL && self.io_start(watcher, POLLIN).is_ok();
+                    if !watched && !by_signal {
                         self.processes.queue(process);
                     }
                     continue;

@@ -344,7 +344,9 @@ impl Engine {
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
         loop {
             self.io_flush();
-            if self.watchers.has_pending() || self.signals.has_pending() || self.processes.has_ended()
+            if self.watchers.has_pending()
+                || self.signals.has_pending()
+                || self.processes.has_ended()
             {
                 timeout = Some(0);
             }

@@ -194,9 +194,9 @@ pub(crate) struct Receiver {
     pub(crate) requests: u32,
     /// How many have been submitted, ever.
     pub(crate) submitted: u32,
-    /// Our place in the table of the thread pool, once we have one.
-    pub(crate) place: Option<Key>,
-    /// The process that all this is about.
+    /// Our place in the table of a process's thread pool, once we have one.
+    pub(crate) place: Option<(u64, Key)>,
+    /// The process that the requests are of.
     process: u64,
     /// Free cells, chained through `below`.
     free: u32,
@@ -350,7 +350,10 @@ impl Receiver {
         self.requests -= 1;
         // The next owner has a generation of its own, and a clean mark.
         let state = &self.cell(at).state;
-        state.store((state.load(Relaxed) & !MARKED).wrapping_add(GENERATION), Relaxed);
+        state.store(
+            (state.load(Relaxed) & !MARKED).wrapping_add(GENERATION),
+            Relaxed,
+        );
         self.recycle(at);
     }
 
@@ -411,7 +414,6 @@ impl Receiver {
         let process = per_process::generation();
         if self.process != process {
             self.process = process;
-            self.place = None;
             self.collect_requests();
             while self.next_request().is_some() {}
             self.requests = 0;
@@ -543,11 +545,18 @@ mod tests {
             }
         });
         assert!(!receiver.fall_asleep(), "there is something to do");
-        assert_eq!(receiver.mailbox.eventfd.count(), 1, "the loop was woken once");
+        assert_eq!(
+            receiver.mailbox.eventfd.count(),
+            1,
+            "the loop was woken once"
+        );
         assert_eq!(receiver.collect_requests(), 500);
         let told: Vec<_> = std::iter::from_fn(|| receiver.next_request()).collect();
         for thread in 0..4 {
-            let of_thread = told.iter().map(|(token, _)| token.0).filter(|at| at / 125 == thread);
+            let of_thread = told
+                .iter()
+                .map(|(token, _)| token.0)
+                .filter(|at| at / 125 == thread);
             assert!(of_thread.eq(thread * 125..(thread + 1) * 125), "in order");
         }
         assert_eq!(receiver.requests, 0);

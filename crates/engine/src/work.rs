@@ -14,7 +14,7 @@ use crate::pool::{self, Pool, Task, WorkKind};
 use crate::slab::Key;
 use crate::wakeup::Receiver;
 use blacklight_sys::job::Job;
-use blacklight_sys::{Errno, clock};
+use blacklight_sys::{Errno, clock, per_process};
 
 /// Names one request for as long as it is in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -45,11 +45,10 @@ impl Engine {
         job: Job,
     ) -> Result<RequestKey, Errno> {
         let pool = Pool::get();
-        let lp = match self.receiver.place {
+        let lp = match self.receiver.place() {
             Some(place) => place,
-            None => pool.enrol(&self.receiver.mailbox)?,
+            None => self.receiver.enrol(pool)?,
         };
-        self.receiver.place = Some(lp);
         let queued_ns = match pool::is_measured(kind, self.receiver.submitted) {
             true => clock::monotonic_ns(),
             false => 0,
@@ -78,7 +77,7 @@ impl Engine {
     /// a later turn. One that runs or has run is `EBUSY` and completes as if nothing had
     /// been asked.
     pub fn work_cancel(&mut self, key: RequestKey) -> Result<(), Errno> {
-        let place = self.receiver.place.ok_or(Errno::EBUSY)?;
+        let place = self.receiver.place().ok_or(Errno::EBUSY)?;
         let task = Pool::get().cancel(key.0, place);
         let cell = task.ok_or(Errno::EBUSY)?.cell;
         self.receiver.cancel_request(cell);
@@ -120,11 +119,27 @@ impl Engine {
     }
 }
 
+impl Receiver {
+    /// Our place in the pool's table, if it is the pool of this process that we have it in.
+    #[inline]
+    fn place(&self) -> Option<Key> {
+        let (process, place) = self.place?;
+        (process == per_process::generation()).then_some(place)
+    }
+
+    #[cold]
+    fn enrol(&mut self, pool: &Pool) -> Result<Key, Errno> {
+        let place = pool.enrol(&self.mailbox)?;
+        self.place = Some((per_process::generation(), place));
+        Ok(place)
+    }
+}
+
 /// A loop that goes away with requests in progress takes back what has not begun. Nobody
 /// hears of the rest.
 impl Drop for Receiver {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
+        if let Some(place) = self.place() {
             pool::forget(place, self.requests);
         }
     }

@@ -12,6 +12,8 @@ pub struct uv_lib_t {
     errmsg: *mut c_char,
 }
 
+const _: () = assert!(size_of::<uv_lib_t>() == 16);
+
 /// Keeps a message in the place of an older one.
 ///
 /// # Safety

@@ -7,8 +7,8 @@
 //! it is in the request's private bytes, where `uv_cancel` finds it.
 
 use crate::abi::{
-    UV_FS, UV_GETADDRINFO, UV_GETNAMEINFO, UV_RANDOM, UV_WORK, UV_WRITE, uv_after_work_cb, uv_loop_t,
-    uv_req_t, uv_work_cb, uv_work_t,
+    UV_FS, UV_GETADDRINFO, UV_GETNAMEINFO, UV_RANDOM, UV_WORK, UV_WRITE, uv_after_work_cb,
+    uv_loop_t, uv_req_t, uv_work_cb, uv_work_t,
 };
 use crate::{dns, engine, random};
 use blacklight_engine::{Errno, Job, RequestKey, WorkKind};

@@ -30,6 +30,7 @@ unsafe extern "C" {
     fn uv_os_free_group(group: *mut Room);
     fn uv_dlopen(filename: *const c_char, lib: *mut Room) -> c_int;
     fn uv_dlclose(lib: *mut Room);
+    fn uv_dlsym(lib: *mut Room, name: *const c_char, ptr: *mut *mut c_void) -> c_int;
     fn uv_dlerror(lib: *const Room) -> *const c_char;
     fn uv_utf16_to_wtf8(
         utf16: *const u16,
@@ -153,7 +154,16 @@ fn libraries() {
         assert_eq!(exhausted(|| uv_dlopen(name, lib)), -1);
         assert_eq!(std::ffi::CStr::from_ptr(uv_dlerror(lib)), c"no error");
         assert_eq!(uv_dlopen(name, lib), -1);
-        assert!(outstanding() > 0);
+        assert_eq!(outstanding(), 1);
+        uv_dlclose(lib);
+        assert_eq!(outstanding(), 0);
+        // A new message takes the place of the old one.
+        assert_eq!(uv_dlopen(c"libc.so.6".as_ptr(), lib), 0);
+        let mut address = null_mut();
+        for name in [c"no_such_symbol", c"nor_such_a_one"] {
+            assert_eq!(uv_dlsym(lib, name.as_ptr(), &mut address), -1);
+            assert_eq!(outstanding(), 1);
+        }
         uv_dlclose(lib);
     }
     assert_eq!(outstanding(), 0);

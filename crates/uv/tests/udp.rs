@@ -422,10 +422,8 @@ fn destinations_have_to_fit_the_connection() {
     let mut peer = Peer::new(&mut l, 0);
     let nowhere = -libc::EDESTADDRREQ;
     // SAFETY: the handle is initialised.
-    assert_eq!(
-        unsafe { uv_udp_connect(peer.raw(), null()) },
-        -libc::ENOTCONN
-    );
+    let ended = unsafe { uv_udp_connect(peer.raw(), null()) };
+    assert_eq!(ended, -libc::ENOTCONN);
     assert_eq!(peer.try_send(b"x", None), nowhere);
     assert_eq!(
         Sends::new().send(&mut peer, &[Buf::of(b"x")], None),
@@ -462,11 +460,8 @@ fn binding_checks_its_flags() {
         assert_eq!(peer.bind(&loopback(0), flags), EINVAL, "{flags}");
         let mut fd = -1;
         // SAFETY: the handle is initialised.
-        assert_eq!(
-            unsafe { uv_fileno(peer.raw(), &mut fd) },
-            EBADF,
-            "no socket was made"
-        );
+        let found = unsafe { uv_fileno(peer.raw(), &mut fd) };
+        assert_eq!(found, EBADF, "no socket was made");
     }
     let mut peer = Peer::new(&mut l, 0);
     assert_eq!(peer.bind(&loopback(0), REUSEADDR | REUSEPORT | RECVERR), 0);

@@ -38,10 +38,8 @@ fn sockets_of_other_families_tell_what_was_cut_too() {
     peer.state.room = 4;
     peer.start();
     // SAFETY: the text is as long as we say.
-    assert_eq!(
-        unsafe { libc::write(other, b"fives".as_ptr().cast(), 5) },
-        5
-    );
+    let written = unsafe { libc::write(other, b"fives".as_ptr().cast(), 5) };
+    assert_eq!(written, 5);
     l.until(|| peer.heard().len() == 2);
     let cut = &peer.heard()[0];
     assert_eq!(
@@ -382,11 +380,8 @@ fn groups_have_to_be_well_formed() {
     assert_eq!(set(&mut peer, c"nonsense", None, 1), EINVAL);
     let mut fd = -1;
     // SAFETY: the handle is initialised.
-    assert_eq!(
-        unsafe { uv_fileno(peer.raw(), &mut fd) },
-        EBADF,
-        "no socket was made"
-    );
+    let found = unsafe { uv_fileno(peer.raw(), &mut fd) };
+    assert_eq!(found, EBADF, "no socket was made");
     assert_eq!(set(&mut peer, c"239.255.0.1", Some(c"nonsense"), 1), EINVAL);
     assert_eq!(set(&mut peer, c"239.255.0.1", Some(c"::1"), 1), EINVAL);
     assert_eq!(

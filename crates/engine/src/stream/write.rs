@@ -245,6 +245,7 @@ impl Engine {
         let watcher = self.stream(index).watcher;
         if let Err(error) = self.io_want(watcher, POLLOUT) {
             self.fail_writes(index, error);
+            self.watchers.feed(watcher, Pending::Fed);
         }
     }
 

@@ -94,7 +94,6 @@ pub(crate) struct Cursor {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
-    Begin,
     /// The descriptor cannot be watched, or is none.
     Broken(Errno),
     Receive,
@@ -209,9 +208,13 @@ impl Engine {
     /// Begins to deal with what the poller says of a handle.
     #[inline]
     pub(crate) fn udp_ready(&mut self, udp: u32, mask: u32) -> Cursor {
-        let step = match mask & POLLNVAL {
-            0 => Step::Begin,
-            _ => Step::Broken(Errno::EBADF),
+        let step = if mask & POLLNVAL != 0 {
+            Step::Broken(Errno::EBADF)
+        } else if mask & (POLLIN | POLLERR | POLLHUP) != 0 {
+            self.begin_receiving(udp);
+            Step::Receive
+        } else {
+            Step::Send
         };
         self.udp_cursor(udp, mask, step)
     }
@@ -227,83 +230,70 @@ impl Engine {
     /// Goes on with the handle in hand up to the next thing to call, or to its end.
     #[inline]
     pub(crate) fn next_of_udp(&mut self, run: &mut Run) -> Option<Event> {
-        let mut cursor = run.udp.take()?;
-        while self.handles.open(cursor.handle).is_ok() {
-            let (event, next) = self.udp_step(&mut cursor);
-            if let Some(step) = next {
-                cursor.step = step;
-            }
-            if event.is_some() {
-                run.udp = next.map(|_| cursor);
-                return event;
-            }
-            next?;
+        let cursor = run.udp.as_mut()?;
+        let event = match self.handles.open(cursor.handle) {
+            Ok(_) => self.go_on_with_udp(cursor),
+            // It was closed by a callback.
+            Err(_) => None,
+        };
+        if event.is_none() {
+            run.udp = None;
         }
-        None
+        event
     }
 
-    /// One step: what to hand out, if anything, and which step follows, if any.
-    fn udp_step(&mut self, cursor: &mut Cursor) -> (Option<Event>, Option<Step>) {
+    /// The next thing to call for an open handle; `None` when it has been dealt with.
+    fn go_on_with_udp(&mut self, cursor: &mut Cursor) -> Option<Event> {
         let index = cursor.udp;
-        let is_for = |bits| cursor.mask & (bits | POLLERR | POLLHUP) != 0;
-        match cursor.step {
-            Step::Begin => {
-                let next = if is_for(POLLIN) {
-                    Step::Receive
-                } else {
-                    Step::Send
-                };
-                self.begin_receiving(index);
-                (None, Some(next))
-            }
-            Step::Broken(error) => self.udp_broken(index, error, cursor),
-            Step::Receive => match self.may_receive(index) {
-                Some(token) => (Some(Event::Receive(token)), Some(Step::Receive)),
-                None if cursor.mask & POLLERR != 0 => {
-                    self.begin_receiving(index);
-                    (None, Some(Step::Errors))
-                }
-                None => (None, Some(Step::Send)),
-            },
-            Step::Errors => match self.may_receive(index) {
-                Some(token) => (Some(Event::ReceiveError(token)), Some(Step::Errors)),
-                None => (None, Some(Step::Send)),
-            },
-            Step::Send => {
-                if !is_for(POLLOUT) {
-                    return (None, None);
-                }
-                self.flush_sends(index);
-                if cursor.mask & POLLERR != 0 {
-                    self.discard_unheard_errors(index);
-                }
-                cursor.reports_left = self.udp(index).done.len();
-                (None, Some(Step::Report))
-            }
-            Step::Report => {
-                if cursor.reports_left > 0 {
-                    cursor.reports_left -= 1;
-                    if let Some(event) = self.report_send(index) {
-                        return (Some(event), Some(Step::Report));
+        loop {
+            match cursor.step {
+                Step::Broken(error) => {
+                    self.fail_sends(index, error);
+                    cursor.reports_left = self.udp(index).done.len();
+                    cursor.step = Step::Report;
+                    let event = self.receiving_failed(index, error);
+                    if event.is_some() {
+                        return event;
                     }
                 }
-                self.after_reports(index);
-                (None, None)
+                Step::Receive => {
+                    if let Some(token) = self.may_receive(index) {
+                        return Some(Event::Receive(token));
+                    }
+                    cursor.step = Step::Send;
+                    if cursor.mask & POLLERR != 0 {
+                        self.begin_receiving(index);
+                        cursor.step = Step::Errors;
+                    }
+                }
+                Step::Errors => {
+                    if let Some(token) = self.may_receive(index) {
+                        return Some(Event::ReceiveError(token));
+                    }
+                    cursor.step = Step::Send;
+                }
+                Step::Send => {
+                    if cursor.mask & (POLLOUT | POLLERR | POLLHUP) == 0 {
+                        return None;
+                    }
+                    self.flush_sends(index);
+                    if cursor.mask & POLLERR != 0 {
+                        self.discard_unheard_errors(index);
+                    }
+                    cursor.reports_left = self.udp(index).done.len();
+                    cursor.step = Step::Report;
+                }
+                Step::Report => {
+                    if cursor.reports_left > 0 {
+                        cursor.reports_left -= 1;
+                        if let Some(event) = self.report_send(index) {
+                            return Some(event);
+                        }
+                    }
+                    self.after_reports(index);
+                    return None;
+                }
             }
         }
-    }
-
-    /// The poller cannot watch the descriptor: whoever waits for it hears of it.
-    #[cold]
-    fn udp_broken(
-        &mut self,
-        index: u32,
-        error: Errno,
-        cursor: &mut Cursor,
-    ) -> (Option<Event>, Option<Step>) {
-        self.fail_sends(index, error);
-        cursor.reports_left = self.udp(index).done.len();
-        let event = self.receiving_failed(index, error);
-        (event, Some(Step::Report))
     }
 }

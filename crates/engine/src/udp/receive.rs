@@ -121,6 +121,7 @@ impl Engine {
 
     /// Errors keep a socket ready until somebody takes them. Where nobody receives, and sends
     /// are waiting for the socket, that would keep the loop turning for nothing.
+    #[cold]
     pub(super) fn discard_unheard_errors(&mut self, index: u32) {
         let udp = self.udp(index);
         if udp.receiving || udp.queue.is_empty() {

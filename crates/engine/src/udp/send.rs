@@ -252,7 +252,16 @@ impl Engine {
     }
 
     /// Sends what can be sent of the queue.
+    #[inline]
     pub(super) fn flush_sends(&mut self, index: u32) {
+        if !self.udp(index).queue.is_empty() {
+            self.flush_queue(index);
+        }
+    }
+
+    /// Apart, since a batch takes much of the stack, and most sends need none.
+    #[inline(never)]
+    fn flush_queue(&mut self, index: u32) {
         let Ok(fd) = self.udp_raw_fd(index) else {
             return;
         };

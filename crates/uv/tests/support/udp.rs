@@ -432,12 +432,15 @@ pub(crate) fn dead_port() -> Address {
     loopback(1)
 }
 
+/// A request, which stays where it is, its number, and the record that it belongs to.
+type Entry = Box<(Request, usize, *mut Sends)>;
+
 /// Sends that are under way, and what their callbacks were told: the number of the send, its
 /// status, and the handle's public counts at the time.
 #[derive(Default)]
 pub(crate) struct Sends {
     pub(crate) reports: Vec<(usize, c_int, usize, usize)>,
-    requests: Vec<Box<(Request, usize, *mut Sends)>>,
+    requests: Vec<Entry>,
 }
 
 impl Sends {

@@ -1,0 +1,101 @@
+//! `blacklight doctor`: which libuv a program would load, and whether ours would do.
+
+use crate::elf::Elf;
+use crate::library;
+use crate::linker::Program;
+use crate::run::obstacle;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What to look at.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Our library, if it does not lie beside this program or in ../lib.
+    #[arg(long)]
+    library: Option<PathBuf>,
+    /// List the functions, not only their number.
+    #[arg(long)]
+    symbols: bool,
+    /// The program, or a library or module of one.
+    program: OsString,
+}
+
+/// Says what there is to know; fails if ours lacks something that the program needs.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let program = Program::find(&options.program)?;
+    if let Some(script) = &program.script {
+        let interpreter = program.file.display();
+        println!("{} is a script for {interpreter}", script.display());
+    }
+    let name = program.file.display();
+    if let Some(reason) = obstacle(&program) {
+        println!("{name}: {reason}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    match program.libuv() {
+        Some(path) => println!("{name} loads {}", real_name(path)),
+        None if program
+            .missing
+            .iter()
+            .any(|name| name.starts_with("libuv.so")) =>
+        {
+            println!("{name} asks for libuv, and this machine has none");
+        }
+        None => println!("{name} loads no libuv when it starts; its modules may"),
+    }
+    let needed = needed(&program)?;
+    if needed.is_empty() {
+        println!("it needs no function of libuv");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let library = library::find(options.library.as_deref())?;
+    let ours = Elf::read(&library)?;
+    Ok(report(&needed, &ours, &library, options.symbols))
+}
+
+/// The functions of libuv that the program and its libraries need, and who needs them first.
+fn needed(program: &Program) -> Result<BTreeMap<String, PathBuf>> {
+    let mut needed = BTreeMap::new();
+    for symbol in &program.elf.needs {
+        needed.insert(symbol.clone(), program.file.clone());
+    }
+    for path in &program.libraries {
+        for symbol in Elf::read(path)?.needs {
+            needed.entry(symbol).or_insert_with(|| path.clone());
+        }
+    }
+    Ok(needed)
+}
+
+fn report(needed: &BTreeMap<String, PathBuf>, ours: &Elf, library: &Path, list: bool) -> ExitCode {
+    let lacking: Vec<_> = needed
+        .iter()
+        .filter(|(symbol, _)| !ours.has.contains(*symbol))
+        .collect();
+    if list {
+        for (symbol, user) in needed {
+            println!("    {symbol} ({})", user.display());
+        }
+    }
+    println!("it needs {} functions of libuv", needed.len());
+    if lacking.is_empty() {
+        println!("{} has all of them", library.display());
+        return ExitCode::SUCCESS;
+    }
+    println!("{} lacks {} of them:", library.display(), lacking.len());
+    for (symbol, user) in lacking {
+        println!("    {symbol}, needed by {}", user.display());
+    }
+    ExitCode::FAILURE
+}
+
+/// A library by the name that was asked for and, where that is a link, the file behind it.
+fn real_name(path: &Path) -> String {
+    match path.canonicalize() {
+        Ok(real) if real != path => format!("{} ({})", path.display(), real.display()),
+        _ => path.display().to_string(),
+    }
+}
