@@ -81,8 +81,14 @@ fn debian(dir: &Path) -> Result<Kit> {
         apt(&["update", "-qq"])?;
         apt(&download)?;
     }
-    for package in std::fs::read_dir(&root)?.flatten().map(|entry| entry.path()) {
-        if package.extension().is_some_and(|extension| extension == "deb") {
+    for package in std::fs::read_dir(&root)?
+        .flatten()
+        .map(|entry| entry.path())
+    {
+        if package
+            .extension()
+            .is_some_and(|extension| extension == "deb")
+        {
             let mut command = Command::new("dpkg");
             command.arg("-x").arg(&package).arg(&root);
             run_quietly(command)?;
@@ -97,7 +103,9 @@ pub(crate) fn run() -> Result<ExitCode> {
     let dir = workspace::target_subdir("dropin")?;
     let original = Original::obtain()?;
     let original_lib = original.library()?;
-    let original_lib = original_lib.parent().context("a library without a directory")?;
+    let original_lib = original_lib
+        .parent()
+        .context("a library without a directory")?;
     let original_dir = dir.join("original-lib");
     library::snapshot(&original_lib.join("libuv.so.1"), &original_dir)?;
     let kits = [
@@ -113,7 +121,10 @@ pub(crate) fn run() -> Result<ExitCode> {
         let before = version_seen(&program, &kit.lib)?;
         let after = version_seen(&program, &ours)?;
         println!("linked with {} ({before}), run on ours: {after}", kit.name);
-        ensure!(after == OUR_VERSION, "the program did not run on our library");
+        ensure!(
+            after == OUR_VERSION,
+            "the program did not run on our library"
+        );
     }
     let own = Kit {
         name: "ours",
@@ -121,7 +132,10 @@ pub(crate) fn run() -> Result<ExitCode> {
         lib: ours.clone(),
     };
     let program = compile(&own, &dir)?;
-    println!("compiled with our header: {}", version_seen(&program, &ours)?);
+    println!(
+        "compiled with our header: {}",
+        version_seen(&program, &ours)?
+    );
     let version = version_seen(&link_statically(&own, &dir)?, Path::new("/nonexistent"))?;
     println!("linked statically: {version}");
     ensure!(version == OUR_VERSION, "the static program is not ours");

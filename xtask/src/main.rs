@@ -11,6 +11,7 @@ mod bench;
 mod clients;
 mod compile;
 mod conformance;
+mod connections;
 mod deb;
 mod dropin;
 mod echo;
@@ -49,6 +50,8 @@ enum Chore {
     BenchEcho(echo::Options),
     /// Run programs that people use on the library: Neovim, Node.js, BIND and others.
     Clients(clients::Options),
+    /// Hold ten thousand connections at once, and state the memory of each.
+    Connections(connections::Options),
     /// Compile and link a program with other libuvs, and run it on ours.
     Dropin,
     /// Install the library, its headers, and files for pkg-config and CMake.
@@ -95,6 +98,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),
         Chore::Bench(options) => bench::run(&options),
         Chore::BenchEcho(options) => echo::run(&options),
+        Chore::Connections(options) => connections::run(&options),
         Chore::SandboxInit { spec } => sandbox::init::run(&spec).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -31,7 +31,10 @@ struct Plan {
 const PLANS: [Plan; 2] = [
     Plan {
         sanitizer: "address",
-        options: ("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1"),
+        options: (
+            "ASAN_OPTIONS",
+            "detect_leaks=1:detect_stack_use_after_return=1",
+        ),
         arguments: &[
             &["-p", "blacklight-sys", "--lib"],
             &["-p", "blacklight-engine", "--lib", "--test", "pollers"],
@@ -40,10 +43,22 @@ const PLANS: [Plan; 2] = [
     },
     Plan {
         sanitizer: "thread",
-        options: ("TSAN_OPTIONS", "halt_on_error=1:suppressions=xtask/tsan.txt"),
+        options: (
+            "TSAN_OPTIONS",
+            "halt_on_error=1:suppressions=xtask/tsan.txt",
+        ),
         arguments: &[
             &["-p", "blacklight-engine", "--lib"],
-            &["-p", "blacklight-engine", "--test", "pollers", "--test", "wakeups", "--test", "pool"],
+            &[
+                "-p",
+                "blacklight-engine",
+                "--test",
+                "pollers",
+                "--test",
+                "wakeups",
+                "--test",
+                "pool",
+            ],
         ],
     },
 ];
@@ -65,7 +80,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         println!("no nightly toolchain is installed: sanitizers are left out");
         return Ok(ExitCode::SUCCESS);
     }
-    let wanted = |plan: &&Plan| options.only.as_deref().is_none_or(|only| only == plan.sanitizer);
+    let wanted = |plan: &&Plan| {
+        options
+            .only
+            .as_deref()
+            .is_none_or(|only| only == plan.sanitizer)
+    };
     for plan in PLANS.iter().filter(wanted) {
         for arguments in plan.arguments {
             run_plan(plan, arguments)?;
@@ -82,7 +102,10 @@ fn in_root(options: &str) -> String {
 
 fn run_plan(plan: &Plan, arguments: &[&str]) -> Result<()> {
     println!("-- {} sanitizer: {}", plan.sanitizer, arguments.join(" "));
-    let flags = format!("-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer", plan.sanitizer);
+    let flags = format!(
+        "-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer",
+        plan.sanitizer
+    );
     let target_dir = workspace::target_subdir(&format!("sanitize/{}", plan.sanitizer))?;
     let status = nightly()
         .args(["test", "--quiet", "--target", TARGET])
@@ -93,6 +116,10 @@ fn run_plan(plan: &Plan, arguments: &[&str]) -> Result<()> {
         .current_dir(workspace::root())
         .status()
         .context("cannot run the nightly cargo")?;
-    ensure!(status.success(), "the {} sanitizer is not content", plan.sanitizer);
+    ensure!(
+        status.success(),
+        "the {} sanitizer is not content",
+        plan.sanitizer
+    );
     Ok(())
 }

@@ -55,10 +55,16 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     }
     if has_component("clippy") {
         let lints = ["clippy", "--workspace", "--all-targets", "--quiet"];
-        steps.push(cargo("lints", &[&lints[..], &["--", "-D", "warnings"]].concat()));
+        steps.push(cargo(
+            "lints",
+            &[&lints[..], &["--", "-D", "warnings"]].concat(),
+        ));
     }
     steps.push(cargo("tests", &["test", "--workspace", "--quiet"]));
-    let mut documentation = cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"]);
+    let mut documentation = cargo(
+        "documentation",
+        &["doc", "--workspace", "--no-deps", "--quiet"],
+    );
     documentation.command.env("RUSTDOCFLAGS", "-D warnings");
     steps.push(documentation);
     steps.push(chore(&["abi"])?);
@@ -67,7 +73,14 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     }
     for header in ["ours", "original"] {
         for poller in ["epoll", "poll", "select"] {
-            let run = ["conformance", "--expected", "--header", header, "--poller", poller];
+            let run = [
+                "conformance",
+                "--expected",
+                "--header",
+                header,
+                "--poller",
+                poller,
+            ];
             steps.push(chore(&run)?);
         }
     }

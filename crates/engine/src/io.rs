@@ -101,8 +101,10 @@ impl Watchers {
     pub(crate) fn insert(&mut self, fd: RawFd, owner: Owner) -> Result<u32, Errno> {
         // Room for every watcher once: what starting, stopping and feeding need later.
         let watchers = self.slab.capacity() + 1;
-        self.changes.try_reserve(watchers.saturating_sub(self.changes.len()))?;
-        self.pending.try_reserve(watchers.saturating_sub(self.pending.len()))?;
+        self.changes
+            .try_reserve(watchers.saturating_sub(self.changes.len()))?;
+        self.pending
+            .try_reserve(watchers.saturating_sub(self.pending.len()))?;
         let watcher = Watcher {
             fd,
             owner,
@@ -139,7 +141,10 @@ impl Watchers {
 
     /// Gives a watcher without a descriptor one.
     pub(crate) fn attach(&mut self, index: u32, fd: RawFd) -> Result<(), Errno> {
-        debug_assert_eq!(self.slab[index].fd, -1, "a watcher has one descriptor in its life");
+        debug_assert_eq!(
+            self.slab[index].fd, -1,
+            "a watcher has one descriptor in its life"
+        );
         self.make_room(fd)?;
         self.slab[index].fd = fd;
         Ok(())

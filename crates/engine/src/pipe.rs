@@ -31,7 +31,8 @@ impl Engine {
             return Ok(());
         }
         let socket = socket::socket(socket::AF_UNIX, socket::SOCK_STREAM)?;
-        self.stream_attach(index, socket).map_err(|(error, _)| error)
+        self.stream_attach(index, socket)
+            .map_err(|(error, _)| error)
     }
 
     /// Binds the handle to a path, which is removed when it is closed, or to an abstract
@@ -44,7 +45,11 @@ impl Engine {
         let address = Address::unix(name).ok_or(Errno::ENAMETOOLONG)?;
         let path = match name.first() {
             None | Some(0) => None,
-            Some(_) => Some(CString::new(name).map_err(|_| Errno::EINVAL)?.into_boxed_c_str()),
+            Some(_) => Some(
+                CString::new(name)
+                    .map_err(|_| Errno::EINVAL)?
+                    .into_boxed_c_str(),
+            ),
         };
         let socket = socket::socket(socket::AF_UNIX, socket::SOCK_STREAM)?;
         match socket::bind(socket.raw(), &address) {
@@ -52,7 +57,8 @@ impl Engine {
             Err(Errno::ENOENT) => return Err(Errno::EACCES),
             bound => bound?,
         }
-        self.stream_attach(index, socket).map_err(|(error, _)| error)?;
+        self.stream_attach(index, socket)
+            .map_err(|(error, _)| error)?;
         self.stream_mut(index).path = path;
         Ok(())
     }

@@ -44,7 +44,11 @@ fn set_keepalive(fd: RawFd, keepalive: Option<KeepAlive>) -> Result<(), Errno> {
     };
     let seconds = |value: u32| i32::try_from(value).map_err(|_| Errno::EINVAL);
     socket::set_tcp_option(fd, TcpOption::KeepAliveIdle, seconds(keepalive.idle)?)?;
-    socket::set_tcp_option(fd, TcpOption::KeepAliveInterval, seconds(keepalive.interval)?)?;
+    socket::set_tcp_option(
+        fd,
+        TcpOption::KeepAliveInterval,
+        seconds(keepalive.interval)?,
+    )?;
     socket::set_tcp_option(fd, TcpOption::KeepAliveCount, seconds(keepalive.count)?)
 }
 
@@ -70,7 +74,8 @@ impl Engine {
         let key = self.stream_init(token, HandleKind::Tcp)?;
         if let Some(socket) = socket {
             let index = self.open_stream(key)?;
-            self.stream_attach(index, socket).map_err(|(error, _)| error)?;
+            self.stream_attach(index, socket)
+                .map_err(|(error, _)| error)?;
         }
         Ok(key)
     }
@@ -81,7 +86,8 @@ impl Engine {
             return Ok(());
         }
         let socket = socket::socket(family, socket::SOCK_STREAM)?;
-        self.stream_attach(index, socket).map_err(|(error, _)| error)
+        self.stream_attach(index, socket)
+            .map_err(|(error, _)| error)
     }
 
     fn open_tcp(&self, key: Key) -> Result<u32, Errno> {
@@ -139,8 +145,10 @@ impl Engine {
         };
         let refused = |error: &Errno| {
             // What another host or this one's own kernel says of the peer comes later.
-            matches!(*error, Errno::ECONNREFUSED | Errno::ECONNRESET | Errno::EADDRINUSE)
-                || late.is_some()
+            matches!(
+                *error,
+                Errno::ECONNREFUSED | Errno::ECONNRESET | Errno::EADDRINUSE
+            ) || late.is_some()
         };
         if let Err(error) = outcome
             && !refused(&error)

@@ -3,9 +3,7 @@
 mod each_mechanism;
 
 use blacklight_engine::{AddressRef, Buffers, SenderRoom};
-use blacklight_engine::{
-    Engine, Event, Job, Key, Mechanism, Mode, Readiness, Token, WorkKind,
-};
+use blacklight_engine::{Engine, Event, Job, Key, Mechanism, Mode, Readiness, Token, WorkKind};
 use each_mechanism::{engine_on, on_each_mechanism, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -343,7 +341,9 @@ fn a_datagram(mechanism: Mechanism) {
             let sent = engine.udp_send(sender, Token(3), &buffers, to).unwrap();
             assert_eq!(sent, !queued);
             if queued {
-                engine.udp_send_later(sender, Token(3), buffers, to).unwrap();
+                engine
+                    .udp_send_later(sender, Token(3), buffers, to)
+                    .unwrap();
             }
         }
         let (mut reports, mut received) = (0, 0);

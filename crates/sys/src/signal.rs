@@ -101,7 +101,10 @@ fn inboxes() -> impl Iterator<Item = &'static Inbox> {
 }
 
 fn index(signum: c_int) -> Option<usize> {
-    usize::try_from(signum).ok()?.checked_sub(1).filter(|&at| at < SIGNALS)
+    usize::try_from(signum)
+        .ok()?
+        .checked_sub(1)
+        .filter(|&at| at < SIGNALS)
 }
 
 /// The handler of every signal that somebody watches. It leaves `errno` as it found it.
@@ -171,7 +174,11 @@ impl Inbox {
     }
 
     fn watchers(&self, one_shot: bool) -> &[AtomicU32; SIGNALS] {
-        if one_shot { &self.one_shot } else { &self.regular }
+        if one_shot {
+            &self.one_shot
+        } else {
+            &self.regular
+        }
     }
 }
 
@@ -192,7 +199,12 @@ unsafe impl Sync for Registry {}
 
 static REGISTRY: Registry = Registry {
     mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-    installed: UnsafeCell::new([Installed { regular: 0, one_shot: 0 }; SIGNALS]),
+    installed: UnsafeCell::new(
+        [Installed {
+            regular: 0,
+            one_shot: 0,
+        }; SIGNALS],
+    ),
 };
 
 extern "C" fn before_fork() {
@@ -279,7 +291,10 @@ impl Lock {
         }
         // What could be caught can also be let go: these cannot fail.
         let _ = match *installed {
-            Installed { regular: 0, one_shot: 0 } => set_action(at, Action::Default),
+            Installed {
+                regular: 0,
+                one_shot: 0,
+            } => set_action(at, Action::Default),
             Installed { regular: 0, .. } if !one_shot => set_action(at, Action::CatchOnce),
             _ => Ok(()),
         };
@@ -372,7 +387,9 @@ impl Subscription {
         let inbox = Inbox::take()?;
         inbox.pending.store(0, SeqCst);
         inbox.foreign.store(false, SeqCst);
-        inbox.eventfd.store(Arc::into_raw(eventfd).cast_mut(), SeqCst);
+        inbox
+            .eventfd
+            .store(Arc::into_raw(eventfd).cast_mut(), SeqCst);
         Ok(Subscription { inbox })
     }
 

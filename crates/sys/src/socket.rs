@@ -34,7 +34,10 @@ impl Address {
         // SAFETY: the caller vouches for `len` bytes, and the storage is large enough for
         // every family. All bit patterns are valid for it.
         let storage = unsafe {
-            storage.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(address.cast(), len);
+            storage
+                .as_mut_ptr()
+                .cast::<u8>()
+                .copy_from_nonoverlapping(address.cast(), len);
             storage.assume_init()
         };
         Ok(Address {
@@ -59,7 +62,8 @@ impl Address {
     pub fn unix(name: &[u8]) -> Option<Address> {
         let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
         let address = storage.as_mut_ptr().cast::<libc::sockaddr_un>();
-        let room = size_of::<libc::sockaddr_un>() - std::mem::offset_of!(libc::sockaddr_un, sun_path);
+        let room =
+            size_of::<libc::sockaddr_un>() - std::mem::offset_of!(libc::sockaddr_un, sun_path);
         if name.len() > room {
             return None;
         }
@@ -105,10 +109,14 @@ impl Address {
         let own = unsafe { &mut *(&raw mut self.storage).cast::<libc::sockaddr_in6>() };
         if own.sin6_scope_id == 0 && link_local(own) {
             let interfaces = crate::interfaces::all().unwrap_or_default();
-            let scope = interfaces.iter().find_map(|interface| match &interface.address {
-                SocketAddress::V6(address) if link_local(address) => Some(address.sin6_scope_id),
-                _ => None,
-            });
+            let scope = interfaces
+                .iter()
+                .find_map(|interface| match &interface.address {
+                    SocketAddress::V6(address) if link_local(address) => {
+                        Some(address.sin6_scope_id)
+                    }
+                    _ => None,
+                });
             own.sin6_scope_id = scope.unwrap_or(0);
         }
         self
@@ -334,7 +342,9 @@ pub fn send_with_descriptor(fd: RawFd, buffers: &Buffers, passed: RawFd) -> Resu
         (*header).cmsg_level = libc::SOL_SOCKET;
         (*header).cmsg_type = libc::SCM_RIGHTS;
         (*header).cmsg_len = libc::CMSG_LEN(4) as _;
-        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(passed);
+        libc::CMSG_DATA(header)
+            .cast::<RawFd>()
+            .write_unaligned(passed);
     }
     loop {
         // SAFETY: the message's parts live through the call.

@@ -91,7 +91,8 @@ fn write_to_pipe(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
     if !NO_FLAG.load(Relaxed) {
         let count = iovecs.len() as libc::c_int;
         // SAFETY: whoever made the buffers vouches for them. An offset of -1 is the file's own.
-        let written = retry(|| unsafe { libc::pwritev2(fd, iovecs.as_ptr(), count, -1, NO_SIGNAL) });
+        let written =
+            retry(|| unsafe { libc::pwritev2(fd, iovecs.as_ptr(), count, -1, NO_SIGNAL) });
         match written {
             Err(Errno::ENOTSUP | Errno::EINVAL | Errno::ENOSYS) => NO_FLAG.store(true, Relaxed),
             written => return written,

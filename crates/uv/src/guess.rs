@@ -23,7 +23,7 @@ fn guess_socket(file: c_int) -> c_int {
     match (kind, family) {
         (Ok(libc::SOCK_DGRAM), Ok(libc::AF_INET | libc::AF_INET6)) => UV_UDP,
         (Ok(libc::SOCK_STREAM), Ok(libc::AF_INET | libc::AF_INET6)) => UV_TCP,
-        (Ok(libc::SOCK_STREAM | libc::SOCK_DGRAM), Ok(libc::AF_UNIX)) => UV_NAMED_PIPE,
+        (Ok(libc::SOCK_STREAM), Ok(libc::AF_UNIX)) => UV_NAMED_PIPE,
         _ => UV_UNKNOWN_HANDLE,
     }
 }

@@ -264,8 +264,11 @@ unsafe extern "C" fn uv_loop_set_data(loop_: *mut uv_loop_t, data: *mut c_void) 
     unsafe { (*loop_).data = data }
 }
 
-/// What outlives the loops is the thread pool: its threads finish what is queued, and end.
+/// What outlives the loops is the thread pool, whose threads finish what is queued and end, and
+/// the copy of the program's arguments.
 #[unsafe(no_mangle)]
-extern "C" fn uv_library_shutdown() {
+unsafe extern "C" fn uv_library_shutdown() {
     blacklight_engine::shut_down_pool();
+    // SAFETY: the caller is done with the library and with all that it got from it.
+    unsafe { crate::process_title::release() };
 }

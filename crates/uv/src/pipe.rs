@@ -13,7 +13,11 @@ const UV_PIPE_NO_TRUNCATE: c_uint = 1;
 const MAX_NAME: usize = 107;
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn uv_pipe_init(loop_: *mut uv_loop_t, pipe: *mut uv_pipe_t, ipc: c_int) -> c_int {
+unsafe extern "C" fn uv_pipe_init(
+    loop_: *mut uv_loop_t,
+    pipe: *mut uv_pipe_t,
+    ipc: c_int,
+) -> c_int {
     // SAFETY: the caller gives us a loop and memory for a handle.
     unsafe {
         let token = engine::token(pipe);
@@ -164,8 +168,9 @@ unsafe fn connect(
     // SAFETY: the caller vouches for both.
     unsafe {
         let token = engine::token(req);
-        let begun =
-            engine::with_handle(pipe.cast(), |engine, key| engine.pipe_connect(key, token, name));
+        let begun = engine::with_handle(pipe.cast(), |engine, key| {
+            engine.pipe_connect(key, token, name)
+        });
         if begun.is_ok() {
             (*req).req.type_ = UV_CONNECT;
             (*req).cb = cb;
@@ -192,7 +197,9 @@ unsafe fn copy_name(address: &Address, buffer: *mut c_char, size: *mut usize) ->
             *size = needed;
             return Err(Errno::ENOBUFS);
         }
-        buffer.cast::<u8>().copy_from_nonoverlapping(name.as_ptr(), name.len());
+        buffer
+            .cast::<u8>()
+            .copy_from_nonoverlapping(name.as_ptr(), name.len());
         if needed > name.len() {
             buffer.add(name.len()).write(0);
         }

@@ -41,7 +41,11 @@ pub(crate) unsafe fn mirror(stream: *mut uv_stream_t) {
     // SAFETY: the caller vouches for it.
     unsafe {
         let (fd, readable, writable) = engine::with_handle(stream.cast(), |engine, key| {
-            (engine.stream_fd(key), engine.is_readable(key), engine.is_writable(key))
+            (
+                engine.stream_fd(key),
+                engine.is_readable(key),
+                engine.is_writable(key),
+            )
         });
         (*stream).io_watcher.fd = fd.unwrap_or(-1);
         let flags = &raw mut (*stream).handle.flags;
@@ -193,8 +197,7 @@ pub(crate) unsafe fn write_done(req: *mut uv_write_t, status: c_int, written: us
         (*req).req.nwritten = written;
         (*req).error = status;
         let stream = (*req).handle;
-        let queued =
-            engine::with_handle(stream.cast(), |engine, key| engine.write_queue_size(key));
+        let queued = engine::with_handle(stream.cast(), |engine, key| engine.write_queue_size(key));
         mirror_queue(stream, queued);
         if let Some(cb) = (*req).cb {
             cb(req, status);
@@ -234,7 +237,9 @@ unsafe fn copy_bufs(
         (*req).bufs = match nbufs <= (*req).bufsml.len() {
             true => small,
             false => {
-                let size = nbufs.checked_mul(size_of::<uv_buf_t>()).ok_or(Errno::ENOMEM)?;
+                let size = nbufs
+                    .checked_mul(size_of::<uv_buf_t>())
+                    .ok_or(Errno::ENOMEM)?;
                 alloc::malloc(size).cast()
             }
         };
@@ -458,8 +463,9 @@ unsafe extern "C" fn uv_shutdown(
     // SAFETY: the caller gives us a request and a stream.
     unsafe {
         let token = engine::token(req);
-        let begun =
-            engine::with_handle(stream.cast(), |engine, key| engine.stream_shutdown(key, token));
+        let begun = engine::with_handle(stream.cast(), |engine, key| {
+            engine.stream_shutdown(key, token)
+        });
         if begun.is_ok() {
             (*req).req.type_ = UV_SHUTDOWN;
             (*req).handle = stream;
@@ -503,7 +509,11 @@ unsafe extern "C" fn uv_stream_get_write_queue_size(stream: *const uv_stream_t) 
 /// # Safety
 ///
 /// The caller gives us a handle and a value.
-unsafe fn buffer_size(handle: *mut uv_handle_t, direction: socket::Direction, value: *mut c_int) -> c_int {
+unsafe fn buffer_size(
+    handle: *mut uv_handle_t,
+    direction: socket::Direction,
+    value: *mut c_int,
+) -> c_int {
     if handle.is_null() || value.is_null() {
         return Errno::EINVAL.code();
     }

@@ -1,6 +1,8 @@
 //! TCP handles.
 
-use crate::abi::{UV_CONNECT, UV_TCP, uv_close_cb, uv_connect_cb, uv_connect_t, uv_loop_t, uv_tcp_t};
+use crate::abi::{
+    UV_CONNECT, UV_TCP, uv_close_cb, uv_connect_cb, uv_connect_t, uv_loop_t, uv_tcp_t,
+};
 use crate::{engine, handle, stream};
 use blacklight_engine::{Address, BindOptions, Descriptor, Errno, KeepAlive};
 use std::ffi::{c_int, c_uint};
@@ -159,7 +161,8 @@ pub(crate) unsafe fn copy_address(
     // SAFETY: the caller vouches for the room.
     unsafe {
         let room = usize::try_from(*namelen).map_err(|_| Errno::EINVAL)?;
-        name.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len().min(room));
+        name.cast::<u8>()
+            .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len().min(room));
         *namelen = bytes.len() as c_int;
     }
     Ok(())

@@ -70,6 +70,8 @@ struct Soak {
     loop_: *mut Loop,
     random: Random,
     pattern: Vec<u8>,
+    /// Each stays where it is while the list grows: libuv knows its address.
+    #[allow(clippy::vec_box, reason = "the ends must not move")]
     ends: Vec<Box<End>>,
     /// The ends that are still to be accepted by each server, in the order of connecting.
     to_accept: [VecDeque<*mut End>; 2],

@@ -5,7 +5,6 @@
 mod support;
 
 use std::ffi::{c_int, c_uint};
-use std::ptr::null;
 use support::*;
 
 const DATAGRAMS: u64 = 2000;
@@ -104,7 +103,7 @@ unsafe extern "C" fn on_datagram(
     from: *const libc::sockaddr,
     flags: c_uint,
 ) {
-    if count == 0 && from == null() {
+    if count == 0 && from.is_null() {
         return;
     }
     assert!(

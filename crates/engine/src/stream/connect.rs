@@ -160,7 +160,9 @@ impl Engine {
         }
         let client = self.open_stream(client)?;
         let accepted = self.take_accepted(server)?;
-        let attached = self.stream_attach(client, accepted).map_err(|(error, _)| error);
+        let attached = self
+            .stream_attach(client, accepted)
+            .map_err(|(error, _)| error);
         if attached.is_ok() {
             let client = self.stream_mut(client);
             client.readable = true;

@@ -275,12 +275,14 @@ impl Engine {
 
     /// Whether the stream can be read from.
     pub fn is_readable(&self, key: Key) -> bool {
-        self.open_stream(key).is_ok_and(|stream| self.streams.slab[stream].readable)
+        self.open_stream(key)
+            .is_ok_and(|stream| self.streams.slab[stream].readable)
     }
 
     /// Whether the stream can be written to.
     pub fn is_writable(&self, key: Key) -> bool {
-        self.open_stream(key).is_ok_and(|stream| self.streams.slab[stream].writable)
+        self.open_stream(key)
+            .is_ok_and(|stream| self.streams.slab[stream].writable)
     }
 
     /// Says that the stream can be read from although the engine does not know why.
@@ -423,7 +425,14 @@ impl Engine {
                     return self.accept_next(index);
                 }
                 stream.more = true;
-                (None, Some(if is_for(POLLIN) { Step::Read } else { Step::Write }))
+                (
+                    None,
+                    Some(if is_for(POLLIN) {
+                        Step::Read
+                    } else {
+                        Step::Write
+                    }),
+                )
             }
             Step::Refused(error) => self.refused(index, error, &mut cursor.reports_left),
             Step::Accepted => {

@@ -115,4 +115,7 @@ impl Engine {
     }
 }
 
-const _: () = assert!(MAX_PER_TURN > 1, "a stream that fills its room is read again at once");
+const _: () = assert!(
+    MAX_PER_TURN > 1,
+    "a stream that fills its room is read again at once"
+);

@@ -106,7 +106,8 @@ impl Engine {
         let (stream, left) = (entry.stream, entry.buffers.bytes());
         self.append(write, true);
         self.count_written(stream, left);
-        self.watchers.feed(self.stream(stream).watcher, Pending::Fed);
+        self.watchers
+            .feed(self.stream(stream).watcher, Pending::Fed);
     }
 
     /// Counts bytes as no longer queued.
@@ -194,12 +195,7 @@ impl Engine {
     }
 
     /// One attempt to write.
-    fn transmit(
-        &self,
-        index: u32,
-        buffers: &Buffers,
-        passes: Option<Key>,
-    ) -> Result<usize, Errno> {
+    fn transmit(&self, index: u32, buffers: &Buffers, passes: Option<Key>) -> Result<usize, Errno> {
         let fd = self.raw_fd(index)?;
         match passes {
             Some(passes) => socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?),
