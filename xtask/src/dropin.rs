@@ -3,14 +3,16 @@
 //! One C program, built four ways: with the original's header and library, with Debian's
 //! `libuv1-dev` of years ago, with our own header, and statically with our `libuv.a`. The
 //! first two are then run twice without a rebuild: on the library they were linked with, to
-//! show that the program is fair, and on ours.
+//! show that the program is fair, and on ours. The examples in C are compiled and run too.
 
 use crate::compile::run_quietly;
 use crate::original::Original;
 use crate::{library, workspace};
 use anyhow::{Context, Result, ensure};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 /// What ours says that it is.
 const OUR_VERSION: &str = "1.53.0";
@@ -139,8 +141,59 @@ pub(crate) fn run() -> Result<ExitCode> {
     let version = version_seen(&link_statically(&own, &dir)?, Path::new("/nonexistent"))?;
     println!("linked statically: {version}");
     ensure!(version == OUR_VERSION, "the static program is not ours");
-    println!("4 passed, 0 failed");
+    run_examples(&own, &dir)?;
+    println!("6 passed, 0 failed");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Compiles an example in C with a kit.
+fn compile_example(kit: &Kit, dir: &Path, name: &str) -> Result<PathBuf> {
+    let program = dir.join(name);
+    let mut command = Command::new("gcc");
+    command
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-o"])
+        .arg(&program)
+        .arg(workspace::root().join(format!("examples/c/{name}.c")))
+        .arg("-I")
+        .arg(&kit.include)
+        .arg("-L")
+        .arg(&kit.lib)
+        .arg("-luv");
+    run_quietly(command)?;
+    Ok(program)
+}
+
+/// The examples in C do what they say.
+fn run_examples(kit: &Kit, dir: &Path) -> Result<()> {
+    let greeting = version_seen(&compile_example(kit, dir, "ipc-chat")?, &kit.lib)?;
+    ensure!(
+        greeting == "hello from the child",
+        "the chat says {greeting:?}"
+    );
+    println!("the example ipc-chat: {greeting}");
+    let mut server = Command::new("timeout")
+        .arg("60")
+        .arg(compile_example(kit, dir, "echo-server")?)
+        .env("LD_LIBRARY_PATH", &kit.lib)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run the echo server")?;
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().context("a server without output")?)
+        .read_line(&mut port)?;
+    let mut client = TcpStream::connect(("127.0.0.1", port.trim().parse()?))?;
+    let mut answer = [0; 5];
+    client.write_all(b"hello")?;
+    client.read_exact(&mut answer)?;
+    ensure!(&answer == b"hello", "the echo server says {answer:?}");
+    // The signal is passed on to the server, which closes what it has and ends well.
+    let mut kill = Command::new("kill");
+    kill.arg(server.id().to_string());
+    run_quietly(kill)?;
+    let status = server.wait()?;
+    ensure!(status.success(), "the echo server ends badly: {status}");
+    println!("the example echo-server: hello");
+    Ok(())
 }
 
 fn link_statically(kit: &Kit, dir: &Path) -> Result<PathBuf> {

@@ -14,7 +14,7 @@
 //! | timers | `timer.rs`, `timer_queue.rs` |
 //! | idle, prepare, check | `loop_watcher.rs` |
 //! | async handles, wake-ups from other threads | `wakeup.rs` |
-//! | requests of the thread pool | `work.rs`; the pool itself: `pool.rs` |
+//! | requests of the thread pool | `work.rs`; the pool itself: `pool/` |
 //! | poll handles | `poll.rs` |
 //! | streams: read, write, connect, listen | `stream/` |
 //! | TCP, pipes, terminals | `tcp.rs`, `pipe.rs`, `tty.rs` |

@@ -10,7 +10,7 @@
 
 use crate::engine::Engine;
 use crate::event::Token;
-use crate::pool::{self, Pool, Task, WorkKind};
+use crate::pool::{self, Number, Pool, Task, WorkKind};
 use crate::slab::Key;
 use crate::wakeup::Receiver;
 use blacklight_sys::job::Job;
@@ -18,7 +18,7 @@ use blacklight_sys::{Errno, clock, per_process};
 
 /// Names one request for as long as it is in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RequestKey(Key);
+pub struct RequestKey(Number);
 
 impl RequestKey {
     /// The key as a number, for a front end that has to keep it in foreign memory.
@@ -29,7 +29,7 @@ impl RequestKey {
     /// The key that [`RequestKey::to_bits`] made into `bits`. Any number is allowed: one
     /// that was never a key names nothing.
     pub const fn from_bits(bits: u64) -> RequestKey {
-        RequestKey(Key::from_bits(bits))
+        RequestKey(Number::from_bits(bits))
     }
 }
 
@@ -92,7 +92,7 @@ impl Engine {
         if self.receiver.requests == 0 || self.poller.is_simulated() || !mailbox.is_empty() {
             return false;
         }
-        let Some(spin) = self.spin.begin(Pool::get().running()) else {
+        let Some(spin) = self.spin.begin(Pool::get().busy()) else {
             return false;
         };
         let found = spin.until(|| !mailbox.is_empty());

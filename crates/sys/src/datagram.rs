@@ -485,3 +485,102 @@ pub fn set_udp_option(fd: RawFd, family: i32, option: UdpOption, value: i32) -> 
     };
     socket::set_option(fd, level, name, value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
+
+    /// Two sockets, the second of which is connected to the first.
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let one = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let two = UdpSocket::bind("127.0.0.1:0").unwrap();
+        two.connect(one.local_addr().unwrap()).unwrap();
+        (one, two)
+    }
+
+    fn iovec(bytes: &[u8]) -> libc::iovec {
+        libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        }
+    }
+
+    #[test]
+    fn both_ways_to_receive_tell_the_same() {
+        let (one, two) = pair();
+        assert!(tells_real_length(one.as_raw_fd()));
+        let from = socket::local_address(two.as_raw_fd()).unwrap();
+        for (text, len, truncated) in [
+            (&b"four"[..], 4, false),
+            (b"fives", 4, true),
+            (b"", 0, false),
+        ] {
+            for quick in [true, false] {
+                two.send(text).unwrap();
+                let mut room = [MaybeUninit::uninit(); 4];
+                let mut sender = SenderRoom::new();
+                let datagram = receive(one.as_raw_fd(), &mut room, quick, &mut sender).unwrap();
+                assert_eq!((datagram.len, datagram.truncated), (len, truncated));
+                let sender = datagram.sender.unwrap().to_address();
+                assert_eq!(sender.bytes(), from.bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_goes_and_comes_in_order_and_no_more_than_fit() {
+        let (one, two) = pair();
+        let texts: Vec<[u8; 2]> = (0..30).map(|number| [number, b'!']).collect();
+        let mut arrays: Vec<_> = texts.iter().map(|text| [iovec(text)]).collect();
+        // SAFETY: the texts and the arrays that describe them outlive the buffers.
+        let buffers = arrays
+            .iter_mut()
+            .map(|array| unsafe { Buffers::new(array.as_mut_ptr(), 1) });
+        let buffers: Vec<_> = buffers.collect();
+        let mut outbox = Outbox::new();
+        for buffers in &buffers {
+            outbox.push(buffers, None);
+        }
+        assert_eq!(outbox.len(), BATCH);
+        assert_eq!(outbox.send(two.as_raw_fd()), Ok(BATCH));
+        let mut room = [MaybeUninit::uninit(); BATCH + 2];
+        let mut inbox = Inbox::new();
+        assert_eq!(inbox.receive(one.as_raw_fd(), &mut room[..9], 2), Ok(4));
+        for at in 0..4 {
+            assert_eq!(inbox.get(at).unwrap().len, 2);
+            // SAFETY: two bytes have been received there.
+            let number = unsafe { room[2 * at].assume_init() };
+            assert_eq!(number, at as u8);
+        }
+        assert!(inbox.get(4).is_none());
+        assert_eq!(inbox.receive(one.as_raw_fd(), &mut room, 1), Ok(BATCH - 4));
+        assert!(inbox.get(0).unwrap().truncated);
+        one.set_nonblocking(true).unwrap();
+        assert_eq!(
+            inbox.receive(one.as_raw_fd(), &mut room, 1),
+            Err(Errno::EAGAIN)
+        );
+        assert!(inbox.get(0).is_none(), "what was there before is forgotten");
+        assert_eq!(
+            inbox.receive(one.as_raw_fd(), &mut room, 100),
+            Err(Errno::EINVAL)
+        );
+    }
+
+    #[test]
+    fn who_is_connected_can_be_disconnected() {
+        let (_one, two) = pair();
+        assert!(two.send(b"x").is_ok());
+        disconnect(two.as_raw_fd()).unwrap();
+        assert!(two.send(b"x").is_err());
+    }
+
+    #[test]
+    fn addresses_are_the_internets() {
+        assert_eq!(unspecified(AF_INET).unwrap().bytes().len(), 16);
+        assert_eq!(unspecified(AF_INET6).unwrap().bytes().len(), 28);
+        assert_eq!(unspecified(socket::AF_UNIX).unwrap_err(), Errno::EINVAL);
+    }
+}

@@ -115,6 +115,7 @@ fn with_each_refused(lp: &mut Loop, ask: impl Fn(&mut Loop, &mut Request) -> c_i
 fn refused_memory_is_an_error_and_nothing_else() {
     // SAFETY: nothing of the library has been used yet, and the four belong together.
     assert_eq!(
+        // SAFETY: the functions are those of an allocator, and nothing was allocated before.
         unsafe { uv_replace_allocator(malloc, realloc, calloc, free) },
         0
     );

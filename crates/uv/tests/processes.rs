@@ -333,6 +333,7 @@ fn a_program_that_cannot_be_run_leaves_nothing_behind() {
         assert_eq!(child.process.pid, 0);
         // SAFETY: the handle is initialised.
         assert_eq!(
+            // SAFETY: the handle was initialised by the spawn.
             unsafe { uv_is_active((&raw const child.process).cast()) },
             0
         );

@@ -130,6 +130,7 @@ fn nothing_is_lost_in_a_storm() {
     {
         // SAFETY: the handle is initialised.
         assert_eq!(
+            // SAFETY: as above.
             unsafe { uv_signal_start(&mut **signal, count_it, signum) },
             0
         );
@@ -253,6 +254,7 @@ fn what_cannot_be_caught_is_refused() {
         assert_eq!(started, -libc::EINVAL, "{signum}");
         // SAFETY: as above.
         assert_eq!(
+            // SAFETY: as above.
             unsafe { uv_is_active(std::ptr::from_ref(&*signal).cast()) },
             0
         );

@@ -263,6 +263,7 @@ fn a_program_that_ends_early() {
         let request = Box::leak(Box::new(Request::new()));
         // SAFETY: loop and request live for ever.
         assert_eq!(
+            // SAFETY: as above.
             unsafe { uv_queue_work(lp, request, Some(slow_write), None) },
             0
         );

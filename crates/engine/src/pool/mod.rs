@@ -6,10 +6,11 @@
 //!
 //! The rules:
 //!
-//! - One lock guards the queues, the counters and who sleeps. Work never runs under it, and
-//!   neither is a completion delivered under it.
-//! - A request is in a queue if and only if its key resolves. Whoever takes it out, a worker
-//!   or a cancellation, owns it and sees to its completion: there is exactly one.
+//! - One lock guards the queues and who sleeps. Work never runs under it, and neither is a
+//!   completion delivered under it. What many threads write under it is kept small: each
+//!   line of memory that wanders between processors costs as much as the lock.
+//! - Whoever takes a request out of its queue (see `queue.rs`), a worker or a cancellation,
+//!   owns it and sees to its completion: there is exactly one.
 //! - Requests run in the order of their submission, whichever loop they are from, save that
 //!   slow ones (those that wait for the network) never occupy more than half of the threads,
 //!   rounded up: they cannot keep fast ones waiting.
@@ -20,13 +21,16 @@
 //! - A request names its loop by the place that the loop has in the pool's table. A worker
 //!   holds on to the mailbox of the loop that it works for while it has work, and only then.
 
-use crate::slab::{Key, NIL, Slab};
+mod queue;
+
+use crate::slab::{Key, Slab};
 use crate::spin::Spin;
 use crate::wakeup::Mailbox;
-use blacklight_sys::job::Job;
 use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::{Errno, clock};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use queue::Queues;
+pub(crate) use queue::{Number, Task};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -108,156 +112,73 @@ fn leading_number(text: &str) -> u32 {
     })
 }
 
-/// A request on its way.
-#[derive(Debug)]
-pub(crate) struct Task {
-    pub(crate) job: Job,
-    pub(crate) kind: WorkKind,
-    /// Where the completion goes, and under which number.
-    pub(crate) lp: Key,
-    pub(crate) cell: u32,
-    /// When it was handed in, or zero if that is not to be measured.
-    pub(crate) queued_ns: u64,
-}
-
-impl Task {
-    fn is_slow(&self) -> bool {
-        self.kind == WorkKind::SlowIo
-    }
-}
-
 /// The loop that a worker works for.
 struct Serving {
     lp: Key,
     mailbox: Arc<Mailbox>,
 }
 
-/// A place in a queue.
-#[derive(Debug)]
-struct Node {
-    task: Option<Task>,
-    /// Orders the queues among each other.
-    number: u64,
-    prev: u32,
-    next: u32,
+/// What one worker has done. It alone writes, and nobody else's counters are near.
+#[derive(Default, Debug)]
+#[repr(align(128))]
+struct Tally {
+    completed: AtomicU64,
+    measured: AtomicU64,
+    waiting_ns: AtomicU64,
+    running_ns: AtomicU64,
 }
 
-/// Requests of one sort, first come first served.
-#[derive(Debug)]
-struct Queue {
-    first: u32,
-    last: u32,
-    len: u32,
+impl Tally {
+    fn count(&self, times_ns: Option<(u64, u64)>) {
+        let add = |to: &AtomicU64, more| to.store(to.load(Relaxed) + more, Relaxed);
+        add(&self.completed, 1);
+        if let Some((waited_ns, ran_ns)) = times_ns {
+            add(&self.measured, 1);
+            add(&self.waiting_ns, waited_ns);
+            add(&self.running_ns, ran_ns);
+        }
+    }
+
+    fn add_to(&self, metrics: &mut PoolMetrics) {
+        metrics.completed += self.completed.load(Relaxed);
+        metrics.measured += self.measured.load(Relaxed);
+        metrics.waiting_ns += self.waiting_ns.load(Relaxed);
+        metrics.running_ns += self.running_ns.load(Relaxed);
+    }
 }
 
-impl Queue {
-    const fn new() -> Queue {
-        Queue {
-            first: NIL,
-            last: NIL,
-            len: 0,
-        }
-    }
-
-    fn push(&mut self, nodes: &mut Slab<Node>, index: u32) {
-        nodes[index].prev = self.last;
-        match self.last {
-            NIL => self.first = index,
-            last => nodes[last].next = index,
-        }
-        self.last = index;
-        self.len += 1;
-    }
-
-    fn remove(&mut self, nodes: &mut Slab<Node>, index: u32) {
-        let (prev, next) = (nodes[index].prev, nodes[index].next);
-        match prev {
-            NIL => self.first = next,
-            prev => nodes[prev].next = next,
-        }
-        match next {
-            NIL => self.last = prev,
-            next => nodes[next].prev = prev,
-        }
-        self.len -= 1;
-    }
+#[derive(Debug)]
+struct Worker {
+    thread: JoinHandle<()>,
+    tally: Arc<Tally>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The loops that have ever asked for something and are still there.
-    loops: Slab<Option<Arc<Mailbox>>>,
-    nodes: Slab<Node>,
-    fast: Queue,
-    slow: Queue,
-    slow_running: u32,
-    /// How many slow requests may run at the same time.
-    slow_limit: u32,
+    queues: Queues,
     /// Workers that wait to be woken, and those that have been and have not come yet.
     sleeping: u32,
     woken: u32,
     /// Whether a worker is awake without work, for a moment, in case that more comes.
     spinning: bool,
-    spin: Spin,
     stopping: bool,
-    threads: Vec<JoinHandle<()>>,
-    metrics: PoolMetrics,
+    queued_max: usize,
+    /// The loops that have ever asked for something and are still there.
+    loops: Slab<Option<Arc<Mailbox>>>,
+    spin: Spin,
+    workers: Vec<Worker>,
+    /// What has been cancelled, and what workers that are no more have done.
+    past: PoolMetrics,
 }
 
 impl State {
-    /// How many of the queued requests could start now, given enough threads.
-    fn startable(&self) -> u32 {
-        self.fast.len + self.slow.len.min(self.slow_limit - self.slow_running)
-    }
-
     /// Whether a sleeping worker is to be woken now, which then counts as woken.
     fn wakes_another(&mut self) -> bool {
         let nobody_looks = self.woken == 0 && !self.spinning;
-        let wakes = self.sleeping > 0 && nobody_looks && self.startable() > 0;
+        let wakes = self.sleeping > 0 && nobody_looks && self.queues.has_startable();
         self.sleeping -= u32::from(wakes);
         self.woken += u32::from(wakes);
         wakes
-    }
-
-    /// Takes the oldest request that may run now.
-    fn take(&mut self) -> Option<Task> {
-        let may_run_slow = self.slow_running < self.slow_limit;
-        let index = match (self.fast.first, self.slow.first) {
-            (NIL, NIL) => return None,
-            (NIL, slow) if may_run_slow => slow,
-            (NIL, _) => return None,
-            (fast, NIL) => fast,
-            (fast, slow) if may_run_slow && self.nodes[slow].number < self.nodes[fast].number => {
-                slow
-            }
-            (fast, _) => fast,
-        };
-        let task = self.unqueue(index);
-        self.slow_running += u32::from(task.is_slow());
-        self.metrics.running += 1;
-        Some(task)
-    }
-
-    fn unqueue(&mut self, index: u32) -> Task {
-        let task = self.nodes[index].task.take();
-        let task = task.expect("a queued request is there");
-        match task.is_slow() {
-            true => self.slow.remove(&mut self.nodes, index),
-            false => self.fast.remove(&mut self.nodes, index),
-        }
-        self.nodes.remove(index);
-        self.metrics.queued -= 1;
-        task
-    }
-
-    /// Takes a request out of its queue if it is there and the given loop's.
-    fn take_back(&mut self, index: u32, lp: Key) -> Option<Task> {
-        let task = self.nodes[index].task.as_ref()?;
-        if task.lp != lp {
-            return None;
-        }
-        self.metrics.cancelled += 1;
-        Some(self.unqueue(index))
     }
 
     /// The worker's hold on the loop that a request is from, or `None` if it has that.
@@ -270,15 +191,18 @@ impl State {
         Some(Serving { lp, mailbox })
     }
 
-    fn finish(&mut self, slow: bool, times_ns: Option<(u64, u64)>) {
-        self.slow_running -= u32::from(slow);
-        self.metrics.running -= 1;
-        self.metrics.completed += 1;
-        if let Some((waited_ns, ran_ns)) = times_ns {
-            self.metrics.measured += 1;
-            self.metrics.waiting_ns += waited_ns;
-            self.metrics.running_ns += ran_ns;
+    fn metrics(&self) -> PoolMetrics {
+        let mut metrics = self.past;
+        for worker in &self.workers {
+            worker.tally.add_to(&mut metrics);
         }
+        metrics.threads = self.workers.len() as u32;
+        metrics.queued = self.queues.len() as u32;
+        metrics.queued_max = self.queued_max as u32;
+        metrics.submitted = self.queues.submitted;
+        let taken = metrics.submitted - metrics.cancelled - u64::from(metrics.queued);
+        metrics.running = taken.saturating_sub(metrics.completed) as u32;
+        metrics
     }
 }
 
@@ -286,10 +210,17 @@ impl State {
 pub(crate) struct Pool {
     state: Mutex<State>,
     wake: Condvar,
+    signs: Signs,
+}
+
+/// What is looked at without the lock.
+#[derive(Default, Debug)]
+#[repr(align(128))]
+struct Signs {
     /// Tells the worker that spins that there may be something to do.
     hint: AtomicBool,
-    /// How many requests run, for those who ask without the lock.
-    running: AtomicU32,
+    /// Workers that have something to do.
+    busy: AtomicU32,
 }
 
 static POOL: PerProcess<Pool> = PerProcess::new();
@@ -298,23 +229,19 @@ impl Pool {
     fn new() -> Pool {
         Pool {
             state: Mutex::new(State {
-                loops: Slab::new(),
-                nodes: Slab::new(),
-                fast: Queue::new(),
-                slow: Queue::new(),
-                slow_running: 0,
-                slow_limit: 0,
+                queues: Queues::default(),
                 sleeping: 0,
                 woken: 0,
                 spinning: false,
-                spin: Spin::new(),
                 stopping: false,
-                threads: Vec::new(),
-                metrics: PoolMetrics::default(),
+                queued_max: 0,
+                loops: Slab::new(),
+                spin: Spin::new(),
+                workers: Vec::new(),
+                past: PoolMetrics::default(),
             }),
             wake: Condvar::new(),
-            hint: AtomicBool::new(false),
-            running: AtomicU32::new(0),
+            signs: Signs::default(),
         }
     }
 
@@ -324,10 +251,10 @@ impl Pool {
         POOL.get_or_make(Pool::new)
     }
 
-    /// How many requests run, all loops' together.
+    /// How many workers have something to do.
     #[inline]
-    pub(crate) fn running(&self) -> u32 {
-        self.running.load(Relaxed)
+    pub(crate) fn busy(&self) -> u32 {
+        self.signs.busy.load(Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -341,19 +268,21 @@ impl Pool {
         let setting = std::env::var_os("UV_THREADPOOL_SIZE");
         let setting = setting.as_ref().map(|setting| setting.to_string_lossy());
         let wanted = threads_wanted(setting.as_deref());
-        state.threads.try_reserve_exact(wanted as usize)?;
+        state.workers.try_reserve_exact(wanted as usize)?;
         for _ in 0..wanted {
+            let tally = Arc::<Tally>::default();
             let thread = std::thread::Builder::new()
                 .name(THREAD_NAME.into())
                 .stack_size(THREAD_STACK);
-            match thread.spawn(|| self.work()) {
-                Ok(thread) => state.threads.push(thread),
-                Err(error) if state.threads.is_empty() => return Err(error.into()),
+            let its_tally = tally.clone();
+            match thread.spawn(move || self.work(&its_tally)) {
+                Ok(thread) => state.workers.push(Worker { thread, tally }),
+                Err(error) if state.workers.is_empty() => return Err(error.into()),
                 Err(_) => break,
             }
         }
-        state.metrics.threads = state.threads.len() as u32;
-        state.slow_limit = state.metrics.threads.div_ceil(2);
+        self.signs.busy.store(state.workers.len() as u32, Relaxed);
+        state.queues.slow_limit = state.workers.len().div_ceil(2);
         Ok(())
     }
 
@@ -363,50 +292,42 @@ impl Pool {
     }
 
     /// Queues a request, which then has exactly one completion.
-    pub(crate) fn submit(&'static self, task: Task) -> Result<Key, Errno> {
-        let slow = task.is_slow();
+    pub(crate) fn submit(&'static self, task: Task) -> Result<Number, Errno> {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if state.threads.is_empty() {
+        if state.workers.is_empty() {
             self.start(state)?;
         }
-        let key = state.nodes.insert(Node {
-            task: Some(task),
-            number: state.metrics.submitted,
-            prev: NIL,
-            next: NIL,
-        })?;
-        match slow {
-            true => state.slow.push(&mut state.nodes, key.index),
-            false => state.fast.push(&mut state.nodes, key.index),
+        let number = state.queues.push(task)?;
+        let queued = state.queues.len();
+        if queued > state.queued_max {
+            state.queued_max = queued;
         }
-        state.metrics.submitted += 1;
-        state.metrics.queued += 1;
-        state.metrics.queued_max = state.metrics.queued_max.max(state.metrics.queued);
         let wakes = state.wakes_another();
         if state.spinning {
-            self.hint.store(true, Relaxed);
+            self.signs.hint.store(true, Relaxed);
         }
         drop(guard);
         if wakes {
             self.wake.notify_one();
         }
-        Ok(key)
+        Ok(number)
     }
 
     /// Takes a request of the given loop out of its queue; `None` if it is not queued.
-    pub(crate) fn cancel(&self, key: Key, lp: Key) -> Option<Task> {
+    pub(crate) fn cancel(&self, number: Number, lp: Key) -> Option<Task> {
         let mut state = self.lock();
-        let index = state.nodes.resolve(key)?;
-        state.take_back(index, lp)
+        let task = state.queues.cancel(number, lp)?;
+        state.past.cancelled += 1;
+        Some(task)
     }
 
     /// The life of a worker.
-    fn work(&'static self) {
+    fn work(&'static self, tally: &Tally) {
         let mut serving: Option<Serving> = None;
         let mut state = self.lock();
         loop {
-            let Some(task) = state.take() else {
+            let Some(task) = state.queues.take() else {
                 if state.stopping {
                     return;
                 }
@@ -420,7 +341,6 @@ impl Pool {
                 state = self.rest(state);
                 continue;
             };
-            self.running.store(state.metrics.running, Relaxed);
             let other = state.serve(serving.as_ref(), task.lp);
             let wakes = state.wakes_another();
             drop(state);
@@ -430,40 +350,40 @@ impl Pool {
             if other.is_some() {
                 serving = other;
             }
-            let slow = task.is_slow();
+            let is_slow = task.is_slow();
             let times_ns = run(task, serving.as_ref().expect("it has just been set"));
+            tally.count(times_ns);
             state = self.lock();
-            state.finish(slow, times_ns);
-            self.running.store(state.metrics.running, Relaxed);
+            if is_slow {
+                state.queues.slow_is_over();
+            }
         }
     }
 
     /// A worker's wait for something to do, of which nobody has said yet that there is.
     fn rest<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         // The loop that waits for us has to run, too.
-        let others = state.metrics.running + 1;
+        let others = self.signs.busy.fetch_sub(1, Relaxed);
         if !state.spinning
             && let Some(spin) = state.spin.begin(others)
         {
             state.spinning = true;
-            self.hint.store(false, Relaxed);
+            self.signs.hint.store(false, Relaxed);
             drop(state);
-            let found = spin.until(|| self.hint.load(Relaxed));
+            let found = spin.until(|| self.signs.hint.load(Relaxed));
             state = self.lock();
             state.spinning = false;
             state.spin.end(found);
-            if found || state.startable() > 0 || state.stopping {
-                return state;
+        }
+        if !state.queues.has_startable() && !state.stopping {
+            state.sleeping += 1;
+            while state.woken == 0 {
+                let woken = self.wake.wait(state);
+                state = woken.unwrap_or_else(PoisonError::into_inner);
             }
+            state.woken -= 1;
         }
-        state.sleeping += 1;
-        while state.woken == 0 {
-            state = self
-                .wake
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        state.woken -= 1;
+        self.signs.busy.fetch_add(1, Relaxed);
         state
     }
 
@@ -471,26 +391,31 @@ impl Pool {
     /// new ones.
     fn shut_down(&self) {
         let mut state = self.lock();
-        let threads = std::mem::take(&mut state.threads);
-        if threads.is_empty() {
+        let workers = std::mem::take(&mut state.workers);
+        if workers.is_empty() {
             return;
         }
         state.stopping = true;
         state.woken += state.sleeping;
         state.sleeping = 0;
-        self.hint.store(true, Relaxed);
+        self.signs.hint.store(true, Relaxed);
         drop(state);
         self.wake.notify_all();
         let this = std::thread::current().id();
-        for thread in threads {
+        let mut past = PoolMetrics::default();
+        for Worker { thread, tally } in workers {
             // A worker that ends the process cannot wait for itself.
             if thread.thread().id() != this {
                 let _ = thread.join();
             }
+            tally.add_to(&mut past);
         }
         let mut state = self.lock();
         state.stopping = false;
-        state.metrics.threads = 0;
+        state.past.completed += past.completed;
+        state.past.measured += past.measured;
+        state.past.waiting_ns += past.waiting_ns;
+        state.past.running_ns += past.running_ns;
     }
 }
 
@@ -498,10 +423,9 @@ impl Pool {
 /// measured.
 fn run(task: Task, serving: &Serving) -> Option<(u64, u64)> {
     let is_measured = task.queued_ns != 0;
-    let started_ns = if is_measured {
-        clock::monotonic_ns()
-    } else {
-        0
+    let started_ns = match is_measured {
+        true => clock::monotonic_ns(),
+        false => 0,
     };
     // A closure that panics has told so already, and is over like any other.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task.job.run()));
@@ -513,31 +437,31 @@ fn run(task: Task, serving: &Serving) -> Option<(u64, u64)> {
     times_ns
 }
 
-/// Takes a loop's place back, and so many requests out of the queues: nobody is interested in
-/// them any more.
+/// Takes a loop's place back, and its requests, of which there are at most so many, out of the
+/// queues: nobody is interested in them any more.
 #[cold]
 pub(crate) fn forget(lp: Key, requests: u32) {
     let Some(pool) = POOL.get() else { return };
-    let places = match requests {
-        0 => 0,
-        _ => pool.lock().nodes.capacity() as u32,
-    };
-    for index in 0..places {
-        let task = pool.lock().take_back(index, lp);
-        // What a closure owns is dropped without the lock: it may do anything.
-        drop(task);
-    }
+    // What closures own is dropped without the lock, since it may do anything; without memory
+    // for that, under it.
+    let mut forgotten = Vec::new();
+    let _ = forgotten.try_reserve_exact(requests as usize);
     let mut state = pool.lock();
+    if requests > 0 {
+        let before = state.queues.len();
+        state.queues.cancel_all(lp, &mut forgotten);
+        state.past.cancelled += (before - state.queues.len()) as u64;
+    }
     let mailbox = state.loops[lp.index].take();
     state.loops.remove(lp.index);
     drop(state);
-    drop(mailbox);
+    drop((mailbox, forgotten));
 }
 
 /// What the pool of this process has done so far.
 pub fn pool_metrics() -> PoolMetrics {
-    POOL.get()
-        .map_or(PoolMetrics::default(), |pool| pool.lock().metrics)
+    let pool = POOL.get();
+    pool.map_or(PoolMetrics::default(), |pool| pool.lock().metrics())
 }
 
 /// Ends the threads of this process's pool, if it has any, when they have done what is

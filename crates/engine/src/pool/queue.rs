@@ -1,0 +1,298 @@
+//! The requests that wait for a worker, and which of them is next.
+//!
+//! Requests of the fast kinds stand in one queue and slow ones in another, each in the order
+//! of submission. The rules:
+//!
+//! - Every request has a number, larger than those before it, in whichever queue; no number
+//!   is given twice. The oldest of both queues is next, unless it is slow and as many slow
+//!   ones run as may.
+//! - A request is found by its number until it is taken out, by a worker or by cancellation.
+//! - One that is taken out of the middle leaves a hole. No queue begins or ends with a hole,
+//!   and holes never outnumber what is left: taking requests out costs a constant on average.
+
+use super::WorkKind;
+use crate::slab::Key;
+use blacklight_sys::Errno;
+use blacklight_sys::job::Job;
+use std::collections::VecDeque;
+
+/// A request on its way.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) job: Job,
+    pub(crate) kind: WorkKind,
+    /// Where the completion goes, and under which number.
+    pub(crate) lp: Key,
+    pub(crate) cell: u32,
+    /// When it was handed in, or zero if that is not to be measured.
+    pub(crate) queued_ns: u64,
+}
+
+impl Task {
+    pub(super) fn is_slow(&self) -> bool {
+        self.kind == WorkKind::SlowIo
+    }
+}
+
+/// Names one request while it is in a queue. None is zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Number(u64);
+
+impl Number {
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u64) -> Number {
+        Number(bits)
+    }
+
+    /// The last bit tells the queues apart.
+    fn is_slow(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: Number,
+    task: Option<Task>,
+}
+
+#[derive(Default, Debug)]
+struct Queue {
+    entries: VecDeque<Entry>,
+    holes: usize,
+}
+
+impl Queue {
+    /// How many requests there are.
+    fn len(&self) -> usize {
+        self.entries.len() - self.holes
+    }
+
+    /// The number of the oldest.
+    fn first(&self) -> Option<Number> {
+        self.entries.front().map(|entry| entry.number)
+    }
+
+    fn pop(&mut self) -> Option<Task> {
+        let task = self.entries.pop_front()?.task;
+        debug_assert!(task.is_some(), "a queue begins with a hole");
+        if self.holes > 0 {
+            self.trim();
+        }
+        task
+    }
+
+    fn position(&self, number: Number) -> Option<usize> {
+        let by_number = |entry: &Entry| entry.number.0.cmp(&number.0);
+        self.entries.binary_search_by(by_number).ok()
+    }
+
+    /// Takes a request out of the middle, if it is there and the given loop's.
+    fn remove(&mut self, number: Number, lp: Key) -> Option<Task> {
+        let at = self.position(number)?;
+        let task = self.entries[at].task.take_if(|task| task.lp == lp)?;
+        self.holes += 1;
+        self.trim();
+        Some(task)
+    }
+
+    /// Takes all requests of a loop out. Where there is no room for them they are dropped.
+    fn remove_all(&mut self, lp: Key, removed: &mut Vec<Task>) {
+        for entry in &mut self.entries {
+            if let Some(task) = entry.task.take_if(|task| task.lp == lp) {
+                self.holes += 1;
+                if removed.len() < removed.capacity() {
+                    removed.push(task);
+                }
+            }
+        }
+        self.trim();
+    }
+
+    /// Restores the rules about holes.
+    fn trim(&mut self) {
+        let is_hole = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.task.is_none());
+        while is_hole(self.entries.front()) {
+            self.entries.pop_front();
+            self.holes -= 1;
+        }
+        while is_hole(self.entries.back()) {
+            self.entries.pop_back();
+            self.holes -= 1;
+        }
+        if self.holes > self.entries.len() / 2 {
+            self.entries.retain(|entry| entry.task.is_some());
+            self.holes = 0;
+        }
+    }
+}
+
+#[derive(Default, Debug)]
+pub(super) struct Queues {
+    fast: Queue,
+    slow: Queue,
+    /// How many numbers have been given out.
+    pub(super) submitted: u64,
+    slow_running: usize,
+    /// How many slow requests may run at the same time.
+    pub(super) slow_limit: usize,
+}
+
+impl Queues {
+    /// How many requests wait.
+    pub(super) fn len(&self) -> usize {
+        self.fast.len() + self.slow.len()
+    }
+
+    /// Whether one of them could start now, given a thread.
+    pub(super) fn has_startable(&self) -> bool {
+        let slow = self.slow_running < self.slow_limit && !self.slow.entries.is_empty();
+        slow || !self.fast.entries.is_empty()
+    }
+
+    pub(super) fn push(&mut self, task: Task) -> Result<Number, Errno> {
+        let is_slow = task.is_slow();
+        let queue = match is_slow {
+            true => &mut self.slow.entries,
+            false => &mut self.fast.entries,
+        };
+        queue.try_reserve(1)?;
+        self.submitted += 1;
+        let number = Number(self.submitted << 1 | u64::from(is_slow));
+        queue.push_back(Entry {
+            number,
+            task: Some(task),
+        });
+        Ok(number)
+    }
+
+    /// Takes the oldest request that may run now.
+    pub(super) fn take(&mut self) -> Option<Task> {
+        let slow = match self.slow_running < self.slow_limit {
+            true => self.slow.first(),
+            false => None,
+        };
+        match (self.fast.first(), slow) {
+            (Some(fast), Some(slow)) if slow.0 > fast.0 => self.fast.pop(),
+            (_, Some(_)) => {
+                self.slow_running += 1;
+                self.slow.pop()
+            }
+            (_, None) => self.fast.pop(),
+        }
+    }
+
+    /// Says that a slow request that was taken is over.
+    pub(super) fn slow_is_over(&mut self) {
+        self.slow_running -= 1;
+    }
+
+    /// Takes out a request that is not to be done any more; `None` if it is not there or not
+    /// the given loop's.
+    pub(super) fn cancel(&mut self, number: Number, lp: Key) -> Option<Task> {
+        match number.is_slow() {
+            true => self.slow.remove(number, lp),
+            false => self.fast.remove(number, lp),
+        }
+    }
+
+    /// Takes out all requests of a loop; see [`Queue::remove_all`].
+    pub(super) fn cancel_all(&mut self, lp: Key, removed: &mut Vec<Task>) {
+        self.fast.remove_all(lp, removed);
+        self.slow.remove_all(lp, removed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn task(lp: u64, cell: u32, slow: bool) -> Task {
+        Task {
+            job: Job::new(|| ()),
+            kind: if slow {
+                WorkKind::SlowIo
+            } else {
+                WorkKind::Cpu
+            },
+            lp: Key::from_bits(lp),
+            cell,
+            queued_ns: 0,
+        }
+    }
+
+    /// Any order of operations does what a plain table of requests would do.
+    #[test]
+    fn queues_do_what_a_table_would() {
+        let mut random = 88_172_645_463_325_252u64;
+        let mut next = |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        };
+        let mut queues = Queues {
+            slow_limit: 2,
+            ..Queues::default()
+        };
+        let mut table: BTreeMap<u32, (Number, bool, u64)> = BTreeMap::new();
+        let mut running_slow = 0;
+        for cell in 0..200_000 {
+            // Long queues and short ones take turns.
+            let phase = u64::from(cell / 20_000 % 2);
+            match next(6) {
+                0..=2 => {
+                    let (slow, lp) = (next(2) == 0, next(3));
+                    let number = queues.push(task(lp, cell, slow)).unwrap();
+                    table.insert(cell, (number, slow, lp));
+                }
+                3 if next(2) >= phase => {
+                    let may = |slow: bool| !slow || running_slow < 2;
+                    let oldest = table.iter().find(|(_, request)| may(request.1));
+                    let oldest = oldest.map(|(&cell, &(_, slow, _))| (cell, slow));
+                    let taken = queues.take().map(|task| (task.cell, task.is_slow()));
+                    assert_eq!(taken, oldest);
+                    if let Some((cell, slow)) = taken {
+                        table.remove(&cell);
+                        running_slow += u32::from(slow);
+                    }
+                }
+                4 if running_slow > 0 => {
+                    running_slow -= 1;
+                    queues.slow_is_over();
+                }
+                _ => {
+                    let from = next(u64::from(cell) + 1) as u32;
+                    let some = table.range(from..).next();
+                    let some = some.map(|(&cell, &request)| (cell, request));
+                    if let Some((cell, (number, _, lp))) = some {
+                        let stranger = Key::from_bits(lp + 1);
+                        assert!(queues.cancel(number, stranger).is_none());
+                        let lp = Key::from_bits(lp);
+                        assert_eq!(queues.cancel(number, lp).unwrap().cell, cell);
+                        assert!(queues.cancel(number, lp).is_none());
+                        table.remove(&cell);
+                    }
+                }
+            }
+            assert_eq!(queues.len(), table.len());
+            let startable = table.values().any(|request| !request.1 || running_slow < 2);
+            assert_eq!(queues.has_startable(), startable);
+            for queue in [&queues.fast, &queues.slow] {
+                assert!(queue.holes <= queue.entries.len() / 2);
+            }
+            if cell % 5_000 == 0 {
+                let lp = next(3);
+                let mut removed = Vec::with_capacity(table.len());
+                queues.cancel_all(Key::from_bits(lp), &mut removed);
+                let before = table.len();
+                table.retain(|_, request| request.2 != lp);
+                assert_eq!(removed.len(), before - table.len());
+            }
+        }
+    }
+}
