@@ -408,7 +408,7 @@ fn loops_share_the_pool(mechanism: Mechanism) {
                             ran.fetch_add(1, SeqCst);
                         });
                         // Some are cancelled, if they can be.
-                        if left % 7 == 0 {
+                        if left.is_multiple_of(7) {
                             let _ = engine.work_cancel(key);
                         }
                     }

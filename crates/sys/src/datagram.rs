@@ -4,6 +4,8 @@
 //! A batch is an array of messages on the caller's stack, filled and used at once: an
 //! [`Outbox`] of datagrams to go, an [`Inbox`] of those that came. Neither allocates, and
 //! what a caller leaves unused is never written to.
+//!
+//! No call waits: a socket that several processes share may be made blocking by any of them.
 
 use crate::buffer::{Buffers, Room};
 use crate::socket::{self, AF_INET, AF_INET6, Address};
@@ -12,6 +14,9 @@ use crate::{Errno, RawFd, check};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
+
+/// Neither wait nor raise SIGPIPE.
+const SEND_FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
 /// The datagrams that one batch holds at the most.
 pub const BATCH: usize = 20;
@@ -121,13 +126,11 @@ pub fn send(fd: RawFd, buffers: &Buffers, to: Option<AddressRef<'_>>) -> Result<
         let (base, len) = (one.iov_base, one.iov_len);
         let (name, name_len) = to.map_or((null(), 0), |to| (to.address, to.len));
         // SAFETY: whoever made the buffers and the address vouches for them.
-        return retry(|| unsafe {
-            libc::sendto(fd, base, len, libc::MSG_NOSIGNAL, name, name_len)
-        });
+        return retry(|| unsafe { libc::sendto(fd, base, len, SEND_FLAGS, name, name_len) });
     }
     let message = message(buffers, to);
     // SAFETY: as above, and the message lives through the call.
-    retry(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) })
+    retry(|| unsafe { libc::sendmsg(fd, &message, SEND_FLAGS) })
 }
 
 /// Datagrams to be sent together:
@@ -180,14 +183,12 @@ impl<'a> Outbox<'a> {
         let messages = self.messages.as_mut_ptr().cast::<libc::mmsghdr>();
         if self.len == 1 {
             // SAFETY: the first message is filled in, and its parts are borrowed.
-            return retry(|| unsafe {
-                libc::sendmsg(fd, &(*messages).msg_hdr, libc::MSG_NOSIGNAL)
-            })
-            .map(|_| 1);
+            return retry(|| unsafe { libc::sendmsg(fd, &(*messages).msg_hdr, SEND_FLAGS) })
+                .map(|_| 1);
         }
         let len = self.len as libc::c_uint;
         // SAFETY: `len` messages are filled in, and their parts are borrowed.
-        retry(|| unsafe { libc::sendmmsg(fd, messages, len, libc::MSG_NOSIGNAL as _) as isize })
+        retry(|| unsafe { libc::sendmmsg(fd, messages, len, SEND_FLAGS as _) as isize })
     }
 }
 
@@ -269,7 +270,7 @@ pub fn receive<'a>(
         // SAFETY: the room is writable, and so is that for the address.
         let len = retry(|| unsafe {
             name_len = SenderRoom::SIZE;
-            let flags = libc::MSG_TRUNC;
+            let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
             libc::recvfrom(fd, base.cast(), room_len, flags, name.cast(), &mut name_len)
         })?;
         return Ok(Datagram {
@@ -288,7 +289,7 @@ pub fn receive<'a>(
     message.msg_iov = &mut iovec;
     message.msg_iovlen = 1;
     // SAFETY: as above, and the message's parts live through the call.
-    let len = retry(|| unsafe { libc::recvmsg(fd, &mut message, 0) })?;
+    let len = retry(|| unsafe { libc::recvmsg(fd, &mut message, libc::MSG_DONTWAIT) })?;
     Ok(Datagram {
         len,
         truncated: message.msg_flags & libc::MSG_TRUNC != 0,
@@ -345,8 +346,9 @@ impl Inbox {
         let messages = self.messages.as_mut_ptr().cast::<libc::mmsghdr>();
         // SAFETY: `wanted` messages are filled in with distinct parts, which live through
         // the call.
-        self.len =
-            retry(|| unsafe { libc::recvmmsg(fd, messages, wanted, 0 as _, null_mut()) as isize })?;
+        self.len = retry(|| unsafe {
+            libc::recvmmsg(fd, messages, wanted, libc::MSG_DONTWAIT as _, null_mut()) as isize
+        })?;
         Ok(self.len)
     }
 
@@ -532,6 +534,8 @@ mod tests {
     #[test]
     fn a_batch_goes_and_comes_in_order_and_no_more_than_fit() {
         let (one, two) = pair();
+        // A blocking socket would wait until the batch is full.
+        one.set_nonblocking(true).unwrap();
         let texts: Vec<[u8; 2]> = (0..30).map(|number| [number, b'!']).collect();
         let mut arrays: Vec<_> = texts.iter().map(|text| [iovec(text)]).collect();
         // SAFETY: the texts and the arrays that describe them outlive the buffers.
@@ -557,7 +561,6 @@ mod tests {
         assert!(inbox.get(4).is_none());
         assert_eq!(inbox.receive(one.as_raw_fd(), &mut room, 1), Ok(BATCH - 4));
         assert!(inbox.get(0).unwrap().truncated);
-        one.set_nonblocking(true).unwrap();
         assert_eq!(
             inbox.receive(one.as_raw_fd(), &mut room, 1),
             Err(Errno::EAGAIN)

@@ -7,10 +7,8 @@
 //! <https://man7.org/linux/man-pages/man3/pthread_atfork.3.html>
 
 use std::ptr;
-use std::sync::Once;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 /// How often this process descends by fork from the one that loaded the library, as far as
 /// anybody has asked to know.
@@ -27,13 +25,17 @@ pub fn generation() -> u64 {
     GENERATION.load(Relaxed)
 }
 
+/// Has forks noticed from now on. Threads that come at the same time may each see to it, and
+/// a child then counts more than one step, which is as good; none waits for another, since
+/// in a child of that moment it would wait for ever.
 fn watch_forks() {
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if !WATCHED.load(Acquire) {
         // SAFETY: the handler does nothing that a child may not do. Without memory for the
         // registration forks go unnoticed, which hurts only a child that uses the pool.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    });
+        WATCHED.store(true, Release);
+    }
 }
 
 /// A value made on first use in each process. It lives as long as the process.
