@@ -30,7 +30,8 @@ use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::{Errno, clock};
 use queue::Queues;
 pub(crate) use queue::{Number, Task};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -159,28 +160,16 @@ struct State {
     /// Workers that wait to be woken, and those that have been and have not come yet.
     sleeping: u32,
     woken: u32,
-    /// Whether a worker is awake without work, for a moment, in case that more comes.
-    spinning: bool,
     stopping: bool,
     queued_max: usize,
     /// The loops that have ever asked for something and are still there.
     loops: Slab<Option<Arc<Mailbox>>>,
-    spin: Spin,
     workers: Vec<Worker>,
     /// What has been cancelled, and what workers that are no more have done.
     past: PoolMetrics,
 }
 
 impl State {
-    /// Whether a sleeping worker is to be woken now, which then counts as woken.
-    fn wakes_another(&mut self) -> bool {
-        let nobody_looks = self.woken == 0 && !self.spinning;
-        let wakes = self.sleeping > 0 && nobody_looks && self.queues.has_startable();
-        self.sleeping -= u32::from(wakes);
-        self.woken += u32::from(wakes);
-        wakes
-    }
-
     /// The worker's hold on the loop that a request is from, or `None` if it has that.
     fn serve(&self, serving: Option<&Serving>, lp: Key) -> Option<Serving> {
         if serving.is_some_and(|serving| serving.lp == lp) {
@@ -217,8 +206,11 @@ pub(crate) struct Pool {
 #[derive(Default, Debug)]
 #[repr(align(128))]
 struct Signs {
-    /// Tells the worker that spins that there may be something to do.
-    hint: AtomicBool,
+    /// Requests that wait, as of the last time that somebody had the lock.
+    queued: AtomicUsize,
+    /// Whether a worker is awake without work, for a moment, in case that more comes. It looks
+    /// at the queues, with the lock, after it has said that it no longer is.
+    lingering: AtomicBool,
     /// Workers that have something to do.
     busy: AtomicU32,
 }
@@ -232,11 +224,9 @@ impl Pool {
                 queues: Queues::default(),
                 sleeping: 0,
                 woken: 0,
-                spinning: false,
                 stopping: false,
                 queued_max: 0,
                 loops: Slab::new(),
-                spin: Spin::new(),
                 workers: Vec::new(),
                 past: PoolMetrics::default(),
             }),
@@ -303,15 +293,23 @@ impl Pool {
         if queued > state.queued_max {
             state.queued_max = queued;
         }
-        let wakes = state.wakes_another();
-        if state.spinning {
-            self.signs.hint.store(true, Relaxed);
+        self.signs.queued.store(queued, SeqCst);
+        self.unlock(guard);
+        Ok(number)
+    }
+
+    /// Gives the lock back, and wakes a worker if one sleeps and should not.
+    fn unlock(&self, mut state: MutexGuard<'_, State>) {
+        let nobody_looks = state.woken == 0 && !self.signs.lingering.load(SeqCst);
+        let wakes = state.sleeping > 0 && nobody_looks && state.queues.has_startable();
+        if wakes {
+            state.sleeping -= 1;
+            state.woken += 1;
         }
-        drop(guard);
+        drop(state);
         if wakes {
             self.wake.notify_one();
         }
-        Ok(number)
     }
 
     /// Takes a request of the given loop out of its queue; `None` if it is not queued.
@@ -325,64 +323,78 @@ impl Pool {
     /// The life of a worker.
     fn work(&'static self, tally: &Tally) {
         let mut serving: Option<Serving> = None;
+        let mut spin = Spin::new();
         let mut state = self.lock();
         loop {
             let Some(task) = state.queues.take() else {
                 if state.stopping {
                     return;
                 }
-                if serving.is_some() {
-                    // The last to hold on to a mailbox closes its descriptor.
-                    drop(state);
-                    serving = None;
-                    state = self.lock();
-                    continue;
-                }
-                state = self.rest(state);
+                state = self.rest(state, &mut serving);
                 continue;
             };
+            self.signs.queued.store(state.queues.len(), Relaxed);
             let other = state.serve(serving.as_ref(), task.lp);
-            let wakes = state.wakes_another();
-            drop(state);
-            if wakes {
-                self.wake.notify_one();
-            }
+            self.unlock(state);
             if other.is_some() {
                 serving = other;
             }
             let is_slow = task.is_slow();
             let times_ns = run(task, serving.as_ref().expect("it has just been set"));
             tally.count(times_ns);
-            state = self.lock();
             if is_slow {
+                state = self.lock();
                 state.queues.slow_is_over();
+            } else {
+                self.linger(&mut spin);
+                state = self.lock();
             }
         }
     }
 
-    /// A worker's wait for something to do, of which nobody has said yet that there is.
-    fn rest<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        // The loop that waits for us has to run, too.
-        let others = self.signs.busy.fetch_sub(1, Relaxed);
-        if !state.spinning
-            && let Some(spin) = state.spin.begin(others)
-        {
-            state.spinning = true;
-            self.signs.hint.store(false, Relaxed);
+    /// Waits for a moment if there is nothing to do and no other worker waits like this. The
+    /// lock is left alone meanwhile.
+    fn linger(&self, spin: &mut Spin) {
+        let Signs {
+            queued,
+            lingering,
+            busy,
+        } = &self.signs;
+        if queued.load(Relaxed) != 0 || lingering.load(Relaxed) {
+            return;
+        }
+        // The busy ones are the others, without us, and the loop that waits for us.
+        let Some(moment) = spin.begin(busy.load(Relaxed)) else {
+            return;
+        };
+        if !lingering.swap(true, SeqCst) {
+            spin.end(moment.until(|| queued.load(Relaxed) != 0));
+            lingering.store(false, SeqCst);
+        }
+    }
+
+    /// A worker's sleep, when there is nothing that it could do.
+    fn rest<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        serving: &mut Option<Serving>,
+    ) -> MutexGuard<'a, State> {
+        if serving.is_some() {
+            // The last to hold on to a mailbox closes its descriptor.
             drop(state);
-            let found = spin.until(|| self.signs.hint.load(Relaxed));
+            *serving = None;
             state = self.lock();
-            state.spinning = false;
-            state.spin.end(found);
-        }
-        if !state.queues.has_startable() && !state.stopping {
-            state.sleeping += 1;
-            while state.woken == 0 {
-                let woken = self.wake.wait(state);
-                state = woken.unwrap_or_else(PoisonError::into_inner);
+            if state.queues.has_startable() || state.stopping {
+                return state;
             }
-            state.woken -= 1;
         }
+        self.signs.busy.fetch_sub(1, Relaxed);
+        state.sleeping += 1;
+        while state.woken == 0 {
+            let woken = self.wake.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.woken -= 1;
         self.signs.busy.fetch_add(1, Relaxed);
         state
     }
@@ -398,7 +410,6 @@ impl Pool {
         state.stopping = true;
         state.woken += state.sleeping;
         state.sleeping = 0;
-        self.signs.hint.store(true, Relaxed);
         drop(state);
         self.wake.notify_all();
         let this = std::thread::current().id();
