@@ -32,7 +32,7 @@ use queue::Queues;
 pub(crate) use queue::{Number, Task};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
 /// What a request spends its time with.
@@ -252,6 +252,22 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The lock for a worker, who is not in a hurry: where the lock is wanted by many, each
+    /// that has it does more with it if the others stand back.
+    fn lock_politely(&self) -> MutexGuard<'_, State> {
+        for pauses in [16, 64, 256] {
+            match self.state.try_lock() {
+                Ok(state) => return state,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            for _ in 0..pauses {
+                std::hint::spin_loop();
+            }
+        }
+        self.lock()
+    }
+
     /// Starts the threads: as many as were asked for, or as many as there can be.
     #[cold]
     fn start(&'static self, state: &mut State) -> Result<(), Errno> {
@@ -347,7 +363,7 @@ impl Pool {
                 state.queues.slow_is_over();
             } else {
                 self.linger(&mut spin);
-                state = self.lock();
+                state = self.lock_politely();
             }
         }
     }
