@@ -55,7 +55,7 @@ impl Spin {
             self.skip -= 1;
             return None;
         }
-        (others <= processors()).then_some(Try(()))
+        (others < processors()).then_some(Try(()))
     }
 
     /// Learns from a try.
