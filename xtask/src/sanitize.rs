@@ -91,14 +91,7 @@ const PLANS: [Plan; 3] = [
         ),
         arguments: &[
             &["-p", "blacklight-engine", "--lib"],
-            &[
-                "-p",
-                "blacklight-engine",
-                "--test",
-                "pollers",
-                "--test",
-                "wakeups",
-            ],
+            &["-p", "blacklight-engine", "--test", "wakeups"],
         ],
     },
 ];
