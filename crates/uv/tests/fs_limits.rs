@@ -37,14 +37,17 @@ fn no_descriptors_left() {
     let (from, to) = (scratch.c("from"), scratch.c("to"));
     let (root, template) = (c_path(scratch.root()), scratch.c("XXXXXX"));
     let mut loop_ = OwnLoop::new();
-    // A first request, so that the threads and whatever they need are there.
-    let mut req = request();
-    // SAFETY: the paths outlive all requests.
-    unsafe { uv_fs_stat(loop_.ptr(), &mut *req, from.as_ptr(), Some(ignore)) };
-    loop_.run();
-    req.clean_up();
-
-    let free = File::open(&from, libc::O_RDONLY).0;
+    // First some requests, so that the threads and whatever they open for a moment when they
+    // start are there and gone.
+    for _ in 0..200 {
+        let mut req = request();
+        // SAFETY: the paths outlive all requests.
+        unsafe { uv_fs_stat(loop_.ptr(), &mut *req, from.as_ptr(), Some(ignore)) };
+        loop_.run();
+        req.clean_up();
+    }
+    let lowest = (0..200).map(|_| File::open(&from, libc::O_RDONLY).0).min();
+    let free = lowest.expect("some were opened");
     let old = limit(libc::RLIMIT_NOFILE, free as u64);
     let mut twice = |call: &dyn Fn(*mut Loop, *mut Request, Callback) -> c_int| {
         let mut req = request();
