@@ -218,6 +218,7 @@ impl Engine {
 
     fn enter(&mut self, run: &mut Run) -> Phase {
         self.receiver.awake();
+        self.abandon_stream();
         if run.mode == Mode::NoWait {
             // Whoever drives the loop like this may be waiting for our descriptor, and a sender
             // may be about to write to it for what we have seen already: look, and clear it.

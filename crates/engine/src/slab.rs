@@ -34,6 +34,21 @@ impl Key {
     }
 }
 
+/// Makes room for one more entry at the end of a table.
+#[inline]
+pub(crate) fn make_room<T>(table: &mut Vec<T>) -> Result<(), Errno> {
+    if table.len() == table.capacity() {
+        enlarge(table)?;
+    }
+    Ok(())
+}
+
+#[cold]
+fn enlarge<T>(table: &mut Vec<T>) -> Result<(), Errno> {
+    table.try_reserve(1)?;
+    Ok(())
+}
+
 #[derive(Debug)]
 struct Slot<T> {
     generation: u32,
@@ -81,7 +96,7 @@ impl<T> Slab<T> {
         if index == NIL {
             return Err(Errno::ENOMEM);
         }
-        self.slots.try_reserve(1)?;
+        make_room(&mut self.slots)?;
         self.slots.push(Slot {
             generation: 1,
             next_free: NIL,

@@ -11,8 +11,8 @@
 //! more than half of the entries are stale the queue is swept, so that its size and the
 //! cost per operation stay within a constant of those of the live timers.
 
+use crate::slab::make_room;
 use blacklight_sys::Errno;
-use std::collections::VecDeque;
 
 /// A started timer: ordered by due time and then by the order of starting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -32,7 +32,7 @@ const FEW: usize = 64;
 
 #[derive(Default, Debug)]
 pub(crate) struct TimerQueue {
-    runs: [VecDeque<Entry>; RUNS],
+    runs: [Sorted; RUNS],
     heap: Heap,
     /// Started timers, of which each has one entry.
     live: usize,
@@ -48,10 +48,7 @@ impl TimerQueue {
             handle,
         };
         match self.run_for(due_ns) {
-            Some(run) => {
-                run.try_reserve(1)?;
-                run.push_back(entry);
-            }
+            Some(run) => run.push(entry)?,
             None => self.heap.push(entry)?,
         }
         self.starts += 1;
@@ -60,8 +57,8 @@ impl TimerQueue {
     }
 
     /// The run that ends closest before `due_ns`, else an empty one.
-    fn run_for(&mut self, due_ns: u64) -> Option<&mut VecDeque<Entry>> {
-        let fit = |run: &VecDeque<Entry>| match run.back() {
+    fn run_for(&mut self, due_ns: u64) -> Option<&mut Sorted> {
+        let fit = |run: &Sorted| match run.entries.last() {
             None => Some(0),
             Some(last) if last.due_ns <= due_ns => Some(last.due_ns.saturating_add(1)),
             Some(_) => None,
@@ -75,7 +72,7 @@ impl TimerQueue {
     /// an entry whether its timer still waits for it.
     pub(crate) fn forget(&mut self, is_live: impl Fn(&Entry) -> bool) {
         self.live -= 1;
-        let entries = self.heap.entries.len() + self.runs.iter().map(VecDeque::len).sum::<usize>();
+        let entries = self.heap.entries.len() + self.runs.iter().map(Sorted::len).sum::<usize>();
         if entries - self.live > self.live + FEW {
             for run in &mut self.runs {
                 run.retain(&is_live);
@@ -97,7 +94,7 @@ impl TimerQueue {
 
     fn discard(&mut self, place: usize) {
         match self.runs.get_mut(place) {
-            Some(run) => drop(run.pop_front()),
+            Some(run) => run.pop(),
             None => self.heap.pop(),
         }
     }
@@ -136,6 +133,52 @@ impl TimerQueue {
     }
 }
 
+/// Entries in order, taken from the front.
+#[derive(Default, Debug)]
+struct Sorted {
+    entries: Vec<Entry>,
+    /// How many of them have been taken already. Never all of them.
+    taken: usize,
+}
+
+impl Sorted {
+    fn len(&self) -> usize {
+        self.entries.len() - self.taken
+    }
+
+    #[inline]
+    fn front(&self) -> Option<&Entry> {
+        self.entries.get(self.taken)
+    }
+
+    #[inline]
+    fn push(&mut self, entry: Entry) -> Result<(), Errno> {
+        if self.entries.len() == self.entries.capacity() && self.taken > self.len() {
+            // Moving the fewer entries that are left pays for itself.
+            self.entries.drain(..self.taken);
+            self.taken = 0;
+        }
+        make_room(&mut self.entries)?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    #[inline]
+    fn pop(&mut self) {
+        self.taken += 1;
+        if self.taken >= self.entries.len() {
+            self.entries.clear();
+            self.taken = 0;
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
+        self.entries.drain(..self.taken);
+        self.taken = 0;
+        self.entries.retain(keep);
+    }
+}
+
 /// A 4-ary heap in a vector: half the height of a binary one, and a node's children
 /// lie side by side.
 #[derive(Default, Debug)]
@@ -147,7 +190,7 @@ const ARITY: usize = 4;
 
 impl Heap {
     fn push(&mut self, entry: Entry) -> Result<(), Errno> {
-        self.entries.try_reserve(1)?;
+        make_room(&mut self.entries)?;
         let mut at = self.entries.len();
         self.entries.push(entry);
         while at > 0 {
@@ -267,8 +310,7 @@ mod tests {
             }
             current = queue.push(due, 0).unwrap();
         }
-        let entries =
-            queue.heap.entries.len() + queue.runs.iter().map(VecDeque::len).sum::<usize>();
+        let entries = queue.heap.entries.len() + queue.runs.iter().map(Sorted::len).sum::<usize>();
         assert!(entries <= 2 * FEW + 4, "{entries} entries for one timer");
         assert_eq!(queue.peek(|e| e.start == current).unwrap().due_ns, 0);
     }

@@ -31,6 +31,7 @@ impl Buffers {
     /// Until the operation is reported done, `array` points to `count` `iovec`s, which
     /// nobody else touches and which this may change, and each of these describes readable
     /// memory.
+    #[inline]
     pub unsafe fn new(array: *mut libc::iovec, count: usize) -> Buffers {
         let mut buffers = Buffers {
             next: array,
@@ -57,9 +58,14 @@ impl Buffers {
     }
 
     /// Counts bytes from the front as written.
+    #[inline]
     pub fn advance(&mut self, mut written: usize) {
         assert!(written <= self.bytes, "more is written than there is");
         self.bytes -= written;
+        if self.bytes == 0 {
+            self.left = 0;
+            return;
+        }
         while self.left > 0 {
             // SAFETY: whoever made this vouches for the array, and nobody else looks at it.
             let first = unsafe { &mut *self.next };

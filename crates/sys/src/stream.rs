@@ -31,6 +31,7 @@ impl Transport {
 }
 
 /// Repeats a call while signals interrupt it.
+#[inline]
 pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
     loop {
         match call() {
@@ -42,6 +43,7 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
 }
 
 /// Reads once into `room`. Zero is the end.
+#[inline]
 pub fn read(fd: RawFd, room: Room<'_>) -> Result<usize, Errno> {
     // SAFETY: the room is writable.
     retry(|| unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) })
@@ -49,6 +51,7 @@ pub fn read(fd: RawFd, room: Room<'_>) -> Result<usize, Errno> {
 
 /// Writes once from the front of `buffers` and returns how many bytes went. The buffers
 /// themselves are left as they are.
+#[inline]
 pub fn write(fd: RawFd, buffers: &Buffers, transport: Transport) -> Result<usize, Errno> {
     let iovecs = buffers.iovecs();
     let iovecs = &iovecs[..iovecs.len().min(IOV_MAX)];
@@ -87,6 +90,7 @@ const NO_SIGNAL: libc::c_int = 0x100;
 /// Set once the kernel has said that it does not know that flag.
 static NO_FLAG: AtomicBool = AtomicBool::new(false);
 
+#[inline(never)]
 fn write_to_pipe(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
     if !NO_FLAG.load(Relaxed) {
         let count = iovecs.len() as libc::c_int;

@@ -104,6 +104,7 @@ pub(crate) unsafe fn closed(stream: *mut uv_stream_t) {
 /// # Safety
 ///
 /// `stream` is an initialised stream.
+#[inline]
 unsafe fn mirror_queue(stream: *mut uv_stream_t, queued: usize) {
     // SAFETY: the caller vouches for it.
     unsafe {
@@ -196,9 +197,6 @@ pub(crate) unsafe fn write_done(req: *mut uv_write_t, status: c_int, written: us
         release_bufs(req);
         (*req).req.nwritten = written;
         (*req).error = status;
-        let stream = (*req).handle;
-        let queued = engine::with_handle(stream.cast(), |engine, key| engine.write_queue_size(key));
-        mirror_queue(stream, queued);
         if let Some(cb) = (*req).cb {
             cb(req, status);
         }
@@ -368,8 +366,7 @@ unsafe extern "C" fn uv_write2(
         let passes = passed_key(send_handle);
         let token = engine::token(req);
         let written = engine::with_handle(stream.cast(), |engine, key| {
-            let write = engine.stream_write(key, token, buffers, passes)?;
-            Ok((write, engine.write_queue_size(key)))
+            engine.stream_write(key, token, buffers, passes)
         });
         match written {
             Ok((write, queued)) => {

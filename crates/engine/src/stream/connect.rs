@@ -39,16 +39,16 @@ impl Engine {
         &mut self,
         index: u32,
         reports_left: &mut u32,
-    ) -> (Option<Event>, Option<Step>) {
+    ) -> (Option<Event>, Step) {
         let result = match self.stream_mut(index).delayed_error.take() {
             Some(error) => Err(error),
             None => self.raw_fd(index).and_then(socket::take_error),
         };
         if result.is_err_and(|error| error == socket::EINPROGRESS) {
-            return (None, None);
+            return (None, Step::Over);
         }
         let Some(token) = self.stream_mut(index).connecting.take() else {
-            return (None, None);
+            return (None, Step::Over);
         };
         let stream = self.stream_mut(index);
         if result.is_err() || stream.queue.is_empty() {
@@ -61,7 +61,10 @@ impl Engine {
         *reports_left = self.stream(index).done.len;
         self.active_requests -= 1;
         let event = Event::Connect(token, result);
-        (Some(event), result.is_err().then_some(Step::Report))
+        match result {
+            Ok(()) => (Some(event), Step::Over),
+            Err(_) => (Some(event), Step::Report),
+        }
     }
 
     /// Lets others connect; [`Event::Connection`] follows for each. `EINVAL` if the stream
@@ -89,15 +92,15 @@ impl Engine {
     }
 
     /// Takes a connection off the kernel's hands and tells the server.
-    pub(super) fn accept_next(&mut self, index: u32) -> (Option<Event>, Option<Step>) {
+    pub(super) fn accept_next(&mut self, index: u32) -> (Option<Event>, Step) {
         let Ok(fd) = self.raw_fd(index) else {
-            return (None, None);
+            return (None, Step::Over);
         };
         if self.stream(index).accepted.is_some() {
             // The last one has not been accepted yet.
             let watcher = self.stream(index).watcher;
             self.io_unwant(watcher, POLLIN);
-            return (None, None);
+            return (None, Step::Over);
         }
         let accepted = match socket::accept(fd) {
             Err(Errno::EMFILE | Errno::ENFILE) => self.turn_away(fd),
@@ -109,11 +112,11 @@ impl Engine {
                 Ok(())
             }
             // Nobody there, or no longer: the poller will say when there is.
-            Err(Errno::EAGAIN | Errno::ECONNABORTED) => return (None, None),
+            Err(Errno::EAGAIN | Errno::ECONNABORTED) => return (None, Step::Over),
             Err(error) => Err(error),
         };
         let token = self.handles[self.stream(index).handle].token;
-        (Some(Event::Connection(token, result)), Some(Step::Accepted))
+        (Some(Event::Connection(token, result)), Step::Accepted)
     }
 
     /// After the server's callback: if it has not accepted, the loop does not ask for more.

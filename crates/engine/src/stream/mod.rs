@@ -74,6 +74,8 @@ pub(crate) struct Stream {
     done: Queue,
     /// Bytes in `queue` that have not been written.
     queued_bytes: usize,
+    /// Whether that number has changed since the front end asked.
+    progressed: bool,
     /// The connection or passed descriptor that waits to be accepted, and those behind it.
     accepted: Option<Descriptor>,
     passed: VecDeque<Descriptor>,
@@ -94,6 +96,8 @@ pub(crate) struct Streams {
     reserve: Option<Descriptor>,
     /// Streams whose count of queued bytes has changed since the front end asked.
     progressed: Vec<u32>,
+    /// The stream whose reading is being handed out, and which reports its writes itself.
+    in_hand: u32,
 }
 
 impl Streams {
@@ -103,6 +107,7 @@ impl Streams {
             writes: Slab::new(),
             reserve: None,
             progressed: Vec::new(),
+            in_hand: NIL,
         }
     }
 }
@@ -127,10 +132,23 @@ enum Step {
     Refused(Errno),
     Accepted,
     Read,
-    HangUp,
     Write,
+    /// What was written in answer to what was read is reported at once, while the program's
+    /// buffers are still in the processor's cache.
+    Answered,
     Report,
     Drain,
+    Over,
+}
+
+impl Cursor {
+    /// One of two steps, by what the poller said of the stream.
+    fn choose(&self, bits: u32, is_for: Step, is_not: Step) -> Step {
+        match self.mask & (bits | POLLERR | POLLHUP) {
+            0 => is_not,
+            _ => is_for,
+        }
+    }
 }
 
 impl Stream {
@@ -168,6 +186,7 @@ impl Engine {
             queue: Queue::EMPTY,
             done: Queue::EMPTY,
             queued_bytes: 0,
+            progressed: false,
             accepted: None,
             passed: VecDeque::new(),
             terminal: NIL,
@@ -313,15 +332,28 @@ impl Engine {
     /// whose users look at it at any time.
     #[inline]
     pub fn next_progress(&mut self) -> Option<(Token, usize)> {
-        let stream = &self.streams.slab[self.streams.progressed.pop()?];
+        let stream = &mut self.streams.slab[self.streams.progressed.pop()?];
+        stream.progressed = false;
         Some((self.handles[stream.handle].token, stream.queued_bytes))
+    }
+
+    /// Lets the pending phase report what the stream in hand has written: the run that had it
+    /// in hand may never go on.
+    pub(crate) fn abandon_stream(&mut self) {
+        let stream = std::mem::replace(&mut self.streams.in_hand, NIL);
+        if stream != NIL {
+            let watcher = self.streams.slab[stream].watcher;
+            self.watchers.feed(watcher, Pending::Fed);
+        }
     }
 
     /// Closes a stream's descriptor. What it had promised is cancelled in the closing phase.
     pub(crate) fn release_stream(&mut self, index: u32, stream: u32) {
         self.io_close(self.streams.slab[stream].watcher);
         self.handles.set_active(index, false);
-        self.streams.progressed.retain(|&other| other != stream);
+        if self.streams.in_hand == stream {
+            self.streams.in_hand = NIL;
+        }
         let terminal = std::mem::replace(&mut self.streams.slab[stream].terminal, NIL);
         if terminal != NIL {
             self.release_tty(terminal, self.raw_fd(stream).ok());
@@ -364,6 +396,9 @@ impl Engine {
             self.active_requests -= 1;
             return Some(Event::Shutdown(token, Err(Errno::ECANCELED)));
         }
+        if self.streams.slab[index].progressed {
+            self.streams.progressed.retain(|&other| other != index);
+        }
         self.streams.slab.remove(index);
         None
     }
@@ -396,84 +431,87 @@ impl Engine {
     /// Goes on with the stream in hand up to the next thing to call, or to its end.
     #[inline]
     pub(crate) fn next_of_stream(&mut self, run: &mut Run) -> Option<Event> {
-        let mut cursor = run.stream.take()?;
-        while self.handles.open(cursor.handle).is_ok() {
-            let (event, next) = self.stream_step(&mut cursor);
-            if let Some(step) = next {
-                cursor.step = step;
-            }
-            if event.is_some() {
-                run.stream = next.map(|_| cursor);
-                return event;
-            }
-            next?;
+        let cursor = run.stream.as_mut()?;
+        self.streams.in_hand = NIL;
+        let event = match self.handles.open(cursor.handle) {
+            Ok(_) => self.stream_steps(cursor),
+            Err(_) => None,
+        };
+        if event.is_none() || cursor.step == Step::Over {
+            run.stream = None;
         }
-        None
+        event
     }
 
-    /// One step: what to hand out, if anything, and which step follows, if any.
-    fn stream_step(&mut self, cursor: &mut Cursor) -> (Option<Event>, Option<Step>) {
+    /// Takes step after step up to the next thing to hand out, if there is one.
+    fn stream_steps(&mut self, cursor: &mut Cursor) -> Option<Event> {
         let index = cursor.stream;
-        let is_for = |bits| cursor.mask & (bits | POLLERR | POLLHUP) != 0;
-        match cursor.step {
-            Step::Begin => {
-                let stream = &mut self.streams.slab[index];
-                if stream.connecting.is_some() {
-                    return self.finish_connect(index, &mut cursor.reports_left);
-                }
-                if stream.listening {
-                    return self.accept_next(index);
-                }
-                stream.more = true;
-                (
-                    None,
-                    Some(if is_for(POLLIN) {
-                        Step::Read
+        loop {
+            let stream = &mut self.streams.slab[index];
+            let (event, next) = match cursor.step {
+                Step::Begin => {
+                    if stream.connecting.is_some() {
+                        self.finish_connect(index, &mut cursor.reports_left)
+                    } else if stream.listening {
+                        self.accept_next(index)
                     } else {
-                        Step::Write
-                    }),
-                )
-            }
-            Step::Refused(error) => self.refused(index, error, &mut cursor.reports_left),
-            Step::Accepted => {
-                self.after_connection(index);
-                (None, None)
-            }
-            Step::Read => {
-                let stream = &mut self.streams.slab[index];
-                if stream.reading && stream.more && cursor.reads_left > 0 {
-                    cursor.reads_left -= 1;
-                    stream.more = false;
-                    stream.partial = false;
-                    let token = self.handles[stream.handle].token;
-                    return (Some(Event::Read(token)), Some(Step::Read));
-                }
-                (None, Some(Step::HangUp))
-            }
-            Step::HangUp => {
-                let stream = &self.streams.slab[index];
-                let over = stream.reading && stream.partial && !stream.ended;
-                let event = (cursor.mask & POLLHUP != 0 && over).then(|| self.end_of_stream(index));
-                (event, Some(Step::Write))
-            }
-            Step::Write => {
-                if !is_for(POLLOUT) {
-                    return (None, None);
-                }
-                self.flush_writes(index);
-                cursor.reports_left = self.streams.slab[index].done.len;
-                (None, Some(Step::Report))
-            }
-            Step::Report => {
-                if cursor.reports_left > 0 {
-                    cursor.reports_left -= 1;
-                    if let Some(event) = self.report_write(index) {
-                        return (Some(event), Some(Step::Report));
+                        stream.more = true;
+                        cursor.step = cursor.choose(POLLIN, Step::Read, Step::Write);
+                        continue;
                     }
                 }
-                (None, Some(Step::Drain))
+                Step::Refused(error) => self.refused(index, error, &mut cursor.reports_left),
+                Step::Accepted => {
+                    self.after_connection(index);
+                    (None, Step::Over)
+                }
+                Step::Read => {
+                    if stream.reading && stream.more && cursor.reads_left > 0 {
+                        cursor.reads_left -= 1;
+                        stream.more = false;
+                        stream.partial = false;
+                        self.streams.in_hand = index;
+                        return Some(Event::Read(self.handles[stream.handle].token));
+                    }
+                    cursor.step = cursor.choose(POLLOUT, Step::Write, Step::Answered);
+                    let over = stream.reading && stream.partial && !stream.ended;
+                    if cursor.mask & POLLHUP != 0 && over {
+                        return Some(self.end_of_stream(index));
+                    }
+                    continue;
+                }
+                Step::Answered => {
+                    cursor.reports_left = stream.done.len;
+                    cursor.step = Step::Report;
+                    continue;
+                }
+                Step::Write => {
+                    self.flush_writes(index);
+                    cursor.reports_left = self.streams.slab[index].done.len;
+                    cursor.step = Step::Report;
+                    continue;
+                }
+                Step::Report => {
+                    let event = match cursor.reports_left {
+                        0 => None,
+                        _ => self.report_write(index),
+                    };
+                    cursor.reports_left = cursor.reports_left.saturating_sub(1);
+                    if cursor.reports_left == 0 {
+                        cursor.step = cursor.choose(POLLOUT, Step::Drain, Step::Over);
+                    }
+                    if event.is_some() {
+                        return event;
+                    }
+                    continue;
+                }
+                Step::Drain => (self.drain(index), Step::Over),
+                Step::Over => return None,
+            };
+            cursor.step = next;
+            if event.is_some() {
+                return event;
             }
-            Step::Drain => (self.drain(index), None),
         }
     }
 
@@ -483,7 +521,7 @@ impl Engine {
         index: u32,
         error: Errno,
         reports_left: &mut u32,
-    ) -> (Option<Event>, Option<Step>) {
+    ) -> (Option<Event>, Step) {
         let stream = &mut self.streams.slab[index];
         if stream.connecting.is_some() {
             stream.delayed_error = Some(error);
@@ -493,6 +531,6 @@ impl Engine {
         *reports_left = self.streams.slab[index].done.len;
         let stream = &self.streams.slab[index];
         let event = stream.reading.then(|| self.read_failed(index, error));
-        (event, Some(Step::Report))
+        (event, Step::Report)
     }
 }

@@ -47,6 +47,18 @@ pub(crate) struct Write {
     next: u32,
 }
 
+/// What came of trying to write.
+enum Attempt {
+    /// All of it went, or nothing of it will any more.
+    Over(Result<(), Errno>),
+    /// Some of it went.
+    Partly,
+    /// The kernel has no room.
+    Blocked,
+    /// It was not tried, since others are before it.
+    Behind,
+}
+
 impl Engine {
     fn list(&mut self, stream: u32, done: bool) -> &mut Queue {
         let stream = self.stream_mut(stream);
@@ -101,40 +113,51 @@ impl Engine {
     /// Ends a queued write: its report follows.
     fn finish_write(&mut self, write: u32, result: Result<(), Errno>) {
         self.take_out(write);
+        let entry = &self.streams.writes[write];
+        self.count_written(entry.stream, entry.buffers.bytes());
+        self.complete(write, result);
+    }
+
+    /// Queues a write that is in no list to be reported.
+    fn complete(&mut self, write: u32, result: Result<(), Errno>) {
         let entry = &mut self.streams.writes[write];
         entry.result = result;
-        let (stream, left) = (entry.stream, entry.buffers.bytes());
+        let stream = entry.stream;
         self.append(write, true);
-        self.count_written(stream, left);
-        self.watchers
-            .feed(self.stream(stream).watcher, Pending::Fed);
+        if self.streams.in_hand != stream {
+            self.watchers
+                .feed(self.stream(stream).watcher, Pending::Fed);
+        }
     }
 
     /// Counts bytes as no longer queued.
     fn count_written(&mut self, stream: u32, bytes: usize) {
         if bytes > 0 {
-            self.stream_mut(stream).queued_bytes -= bytes;
-            self.streams.progressed.push(stream);
+            let entry = self.stream_mut(stream);
+            entry.queued_bytes -= bytes;
+            if !std::mem::replace(&mut entry.progressed, true) {
+                self.streams.progressed.push(stream);
+            }
         }
     }
 
     /// Writes buffers to the stream, after all that was written before, and passes the handle
     /// `passes` along with them if the stream is a pipe for that. [`Event::Write`] follows
-    /// with `token`. `EBADF` without a descriptor, `EPIPE` if the stream is not writable.
+    /// with `token`. `EBADF` without a descriptor, `EPIPE` if the stream is not writable. The
+    /// second of what is returned is how many bytes wait to be written now.
     pub fn stream_write(
         &mut self,
         key: Key,
         token: Token,
         buffers: Buffers,
         passes: Option<Key>,
-    ) -> Result<Key, Errno> {
+    ) -> Result<(Key, usize), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         self.raw_fd(index)?;
         if !self.stream(index).writable {
             return Err(Errno::EPIPE);
         }
         self.check_passing(index, passes)?;
-        let bytes = buffers.bytes();
         let write = self.streams.writes.insert(Write {
             token,
             stream: index,
@@ -146,15 +169,26 @@ impl Engine {
             prev: NIL,
             next: NIL,
         })?;
-        let was_empty = self.stream(index).queue.is_empty();
-        self.append(write.index, false);
-        self.stream_mut(index).queued_bytes += bytes;
         self.active_requests += 1;
+        let stream = self.stream(index);
         // A stream that is still connecting writes once it is connected.
-        if was_empty && self.stream(index).connecting.is_none() {
-            self.flush_writes(index);
+        let attempt = match stream.queue.is_empty() && stream.connecting.is_none() {
+            true => self.attempt(index, write.index),
+            false => Attempt::Behind,
+        };
+        if let Attempt::Over(result) = attempt {
+            self.complete(write.index, result);
+            return Ok((write, 0));
         }
-        Ok(write)
+        self.append(write.index, false);
+        let left = self.streams.writes[write.index].buffers.bytes();
+        self.stream_mut(index).queued_bytes += left;
+        match attempt {
+            Attempt::Partly => self.flush_writes(index),
+            Attempt::Blocked => self.await_room(index),
+            Attempt::Behind | Attempt::Over(_) => {}
+        }
+        Ok((write, self.stream(index).queued_bytes))
     }
 
     /// Whether the handle may be passed over the stream.
@@ -203,14 +237,10 @@ impl Engine {
         }
     }
 
-    /// Writes what can be written of the queue.
-    pub(super) fn flush_writes(&mut self, index: u32) {
-        let mut left = MAX_PER_TURN;
-        while left > 0 {
-            let write = self.stream(index).queue.first;
-            if write == NIL {
-                return;
-            }
+    /// Tries to write what is left of a write.
+    #[inline]
+    fn attempt(&mut self, index: u32, write: u32) -> Attempt {
+        loop {
             let entry = &self.streams.writes[write];
             match self.transmit(index, &entry.buffers, entry.passes) {
                 Ok(written) => {
@@ -218,26 +248,49 @@ impl Engine {
                     entry.buffers.advance(written);
                     entry.written += written;
                     entry.passes = None;
-                    let is_over = entry.buffers.bytes() == 0;
-                    self.count_written(index, written);
-                    if is_over {
-                        self.finish_write(write, Ok(()));
-                    }
-                    left -= 1;
+                    return match entry.buffers.bytes() {
+                        0 => Attempt::Over(Ok(())),
+                        _ => Attempt::Partly,
+                    };
                 }
                 Err(Errno::EAGAIN | Errno::ENOBUFS) => {
-                    if self.stream(index).blocking && self.wait_writable(index).is_ok() {
-                        continue;
+                    if !self.stream(index).blocking || self.wait_writable(index).is_err() {
+                        return Attempt::Blocked;
                     }
-                    break;
                 }
-                Err(error) => {
-                    // The writes behind it find out for themselves.
-                    self.finish_write(write, Err(error));
-                    return;
-                }
+                Err(error) => return Attempt::Over(Err(error)),
             }
         }
+    }
+
+    /// Writes what can be written of the queue.
+    pub(super) fn flush_writes(&mut self, index: u32) {
+        for _ in 0..MAX_PER_TURN {
+            let write = self.stream(index).queue.first;
+            if write == NIL {
+                return;
+            }
+            let before = self.streams.writes[write].buffers.bytes();
+            let attempt = self.attempt(index, write);
+            let left = self.streams.writes[write].buffers.bytes();
+            self.count_written(index, before - left);
+            match attempt {
+                Attempt::Over(result) => {
+                    self.finish_write(write, result);
+                    if result.is_err() {
+                        // The writes behind it find out for themselves.
+                        return;
+                    }
+                }
+                Attempt::Partly | Attempt::Behind => {}
+                Attempt::Blocked => break,
+            }
+        }
+        self.await_room(index);
+    }
+
+    /// Has the poller say when the queue can be written.
+    fn await_room(&mut self, index: u32) {
         let watcher = self.stream(index).watcher;
         if let Err(error) = self.io_want(watcher, POLLOUT) {
             self.fail_writes(index, error);
@@ -266,7 +319,8 @@ impl Engine {
             self.streams.writes[write].result = Err(error);
             self.append(write, true);
         }
-        self.stream_mut(index).queued_bytes = 0;
+        let queued = self.stream(index).queued_bytes;
+        self.count_written(index, queued);
     }
 
     /// The next finished write, forgotten.
@@ -275,13 +329,20 @@ impl Engine {
         if write == NIL {
             return None;
         }
-        self.take_out(write);
         let Write {
             token,
             result,
             written,
+            next,
             ..
         } = self.streams.writes[write];
+        let done = &mut self.stream_mut(index).done;
+        done.first = next;
+        done.len -= 1;
+        match next {
+            NIL => done.last = NIL,
+            next => self.streams.writes[next].prev = NIL,
+        }
         self.streams.writes.remove(write);
         self.active_requests -= 1;
         Some(Event::Write(token, result, written))
