@@ -33,7 +33,6 @@ use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
 use crate::io::{Owner, Pending};
-use crate::run::Run;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::fd::{self, Descriptor};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
@@ -131,6 +130,7 @@ enum Step {
     Write,
     Report,
     Drain,
+    Over,
 }
 
 impl Stream {
@@ -395,18 +395,13 @@ impl Engine {
 
     /// Goes on with the stream in hand up to the next thing to call, or to its end.
     #[inline]
-    pub(crate) fn next_of_stream(&mut self, run: &mut Run) -> Option<Event> {
-        let mut cursor = run.stream.take()?;
-        while self.handles.open(cursor.handle).is_ok() {
-            let (event, next) = self.stream_step(&mut cursor);
-            if let Some(step) = next {
-                cursor.step = step;
-            }
+    pub(crate) fn next_of_stream(&mut self, cursor: &mut Cursor) -> Option<Event> {
+        while cursor.step != Step::Over && self.handles.open(cursor.handle).is_ok() {
+            let (event, next) = self.stream_step(cursor);
+            cursor.step = next.unwrap_or(Step::Over);
             if event.is_some() {
-                run.stream = next.map(|_| cursor);
                 return event;
             }
-            next?;
         }
         None
     }
@@ -474,6 +469,7 @@ impl Engine {
                 (None, Some(Step::Drain))
             }
             Step::Drain => (self.drain(index), None),
+            Step::Over => (None, None),
         }
     }
 
