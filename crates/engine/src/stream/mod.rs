@@ -60,10 +60,16 @@ pub(crate) struct Stream {
     pub(crate) blocking: bool,
     pub(crate) listening: bool,
     reading: bool,
-    /// The last read filled its room, so there may be more.
+    /// There may be more to read: the last read filled its room, or the other end has hung up
+    /// and what it left is being read to its end.
     more: bool,
-    /// The last read did not, so a hang-up that comes with it is the end.
-    partial: bool,
+    /// The last read found nothing, so a hang-up that comes with it is the end.
+    dry: bool,
+    /// The other end has hung up, and has nothing more to say than what is there.
+    hung_up: bool,
+    /// Since then a read has not filled its room, so what follows may be the end, however the
+    /// kernel puts it.
+    nearly_ended: bool,
     ended: bool,
     connecting: Option<Token>,
     shutdown: Option<Token>,
@@ -160,7 +166,9 @@ impl Engine {
             listening: false,
             reading: false,
             more: false,
-            partial: false,
+            dry: false,
+            hung_up: false,
+            nearly_ended: false,
             ended: false,
             connecting: None,
             shutdown: None,
@@ -420,6 +428,9 @@ impl Engine {
                     return self.accept_next(index);
                 }
                 stream.more = true;
+                // A terminal that has been hung up says so when it is read.
+                stream.hung_up = cursor.mask & POLLHUP != 0 && stream.kind != HandleKind::Tty;
+                stream.nearly_ended = false;
                 (
                     None,
                     Some(if is_for(POLLIN) {
@@ -439,7 +450,7 @@ impl Engine {
                 if stream.reading && stream.more && cursor.reads_left > 0 {
                     cursor.reads_left -= 1;
                     stream.more = false;
-                    stream.partial = false;
+                    stream.dry = false;
                     let token = self.handles[stream.handle].token;
                     return (Some(Event::Read(token)), Some(Step::Read));
                 }
@@ -447,7 +458,7 @@ impl Engine {
             }
             Step::HangUp => {
                 let stream = &self.streams.slab[index];
-                let over = stream.reading && stream.partial && !stream.ended;
+                let over = stream.reading && stream.dry && !stream.ended;
                 let event = (cursor.mask & POLLHUP != 0 && over).then(|| self.end_of_stream(index));
                 (event, Some(Step::Write))
             }
@@ -488,7 +499,12 @@ impl Engine {
         self.fail_writes(index, error);
         *reports_left = self.streams.slab[index].done.len;
         let stream = &self.streams.slab[index];
-        let event = stream.reading.then(|| self.read_failed(index, error));
+        let event = if stream.listening {
+            let token = self.handles[stream.handle].token;
+            Some(Event::Connection(token, Err(error)))
+        } else {
+            stream.reading.then(|| self.read_failed(index, error))
+        };
         (event, Some(Step::Report))
     }
 }

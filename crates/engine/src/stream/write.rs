@@ -7,6 +7,7 @@
 use super::{Engine, MAX_PER_TURN};
 use crate::event::{Event, Token};
 use crate::io::Pending;
+use crate::poller::Call;
 use crate::slab::{Key, NIL};
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::poll::{POLLOUT, pollfd};
@@ -191,15 +192,26 @@ impl Engine {
             return Err(Errno::EPIPE);
         }
         self.check_passing(index, passes)?;
-        self.transmit(index, buffers, passes)
+        let admitted = self.poller.admit(Call::Write, buffers.bytes())?;
+        self.transmit(index, buffers, passes, admitted)
     }
 
-    /// One attempt to write.
-    fn transmit(&self, index: u32, buffers: &Buffers, passes: Option<Key>) -> Result<usize, Errno> {
+    /// One attempt to write as much as the poller has admitted.
+    fn transmit(
+        &self,
+        index: u32,
+        buffers: &Buffers,
+        passes: Option<Key>,
+        admitted: usize,
+    ) -> Result<usize, Errno> {
         let fd = self.raw_fd(index)?;
-        match passes {
-            Some(passes) => socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?),
-            None => stream::write(fd, buffers, self.stream(index).transport),
+        if let Some(passes) = passes {
+            return socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?);
+        }
+        let transport = self.stream(index).transport;
+        match admitted < buffers.bytes() {
+            true => stream::write_part(fd, buffers, transport, admitted),
+            false => stream::write(fd, buffers, transport),
         }
     }
 
@@ -211,8 +223,12 @@ impl Engine {
             if write == NIL {
                 return;
             }
+            let bytes = self.streams.writes[write].buffers.bytes();
+            let admitted = self.poller.admit(Call::Write, bytes);
             let entry = &self.streams.writes[write];
-            match self.transmit(index, &entry.buffers, entry.passes) {
+            match admitted
+                .and_then(|admitted| self.transmit(index, &entry.buffers, entry.passes, admitted))
+            {
                 Ok(written) => {
                     let entry = &mut self.streams.writes[write];
                     entry.buffers.advance(written);
@@ -321,13 +337,19 @@ impl Engine {
         Ok(())
     }
 
-    /// When nothing is left to be written: stops waiting for room, and shuts down if asked to.
+    /// When nothing is left to be written: stops waiting for room. When all has been reported
+    /// as well, shuts down if asked to: a write that was made by the last report, and went at
+    /// once, is reported first.
     pub(super) fn drain(&mut self, index: u32) -> Option<Event> {
         let stream = self.stream(index);
         if !stream.queue.is_empty() {
             return None;
         }
+        let all_reported = stream.done.is_empty();
         self.io_unwant(stream.watcher, POLLOUT);
+        if !all_reported {
+            return None;
+        }
         let token = self.stream_mut(index).shutdown.take()?;
         let result = self.raw_fd(index).and_then(socket::shutdown_write);
         let result = match result {
