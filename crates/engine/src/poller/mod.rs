@@ -137,9 +137,9 @@ impl Poller {
     /// How much of a call on a socket may be done, before it is made: all of `len`, unless a
     /// simulated kernel has its moods.
     #[inline]
-    pub(crate) fn admit(&mut self, call: Call, len: usize) -> Result<usize, Errno> {
+    pub(crate) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
         match self {
-            Poller::Sim(sim) => sim.admit(call, len),
+            Poller::Sim(sim) => sim.admit(call, fd, len),
             _ => Ok(len),
         }
     }

@@ -102,6 +102,8 @@ pub struct Sim {
     scripted: u64,
     batch: Vec<(u32, u64)>,
     uses_kernel: bool,
+    /// The real descriptors that were last seen hung up.
+    hung_up: Vec<RawFd>,
 }
 
 impl Sim {
@@ -118,6 +120,7 @@ impl Sim {
             scripted: 0,
             batch: Vec::with_capacity(BATCH),
             uses_kernel: false,
+            hung_up: Vec::new(),
         }
     }
 
@@ -197,8 +200,10 @@ impl Sim {
 
     /// How much of a call on a socket is to be done: all of `len`, or a part of it, or
     /// nothing for a reason.
-    pub(super) fn admit(&mut self, call: Call, len: usize) -> Result<usize, Errno> {
-        if call != Call::Connect && self.strikes(self.faults.again) {
+    pub(super) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
+        // What has hung up has an end; no kernel says that more may come.
+        let never_again = call == Call::Connect || self.hung_up.contains(&fd);
+        if !never_again && self.strikes(self.faults.again) {
             return Err(Errno::EAGAIN);
         }
         let errors = if self.strikes(self.faults.exhaust) {
@@ -299,6 +304,10 @@ impl Sim {
         let mut fds: Vec<pollfd> = real().map(question).collect();
         let asked = poll(&mut fds, Some(timeout_ns), None);
         assert!(asked.is_ok(), "seed {}: {asked:?}", self.seed);
+        let hung_up = fds
+            .iter()
+            .filter(|fd| fd.revents as u16 as u32 & POLLHUP != 0);
+        self.hung_up = hung_up.map(|fd| fd.fd).collect();
         let answers = fds.iter().zip(real());
         let answers = answers.map(|(fd, (_, watched))| (fd.revents as u16 as u32, watched.data));
         self.batch.extend(answers.filter(|&(ready, _)| ready != 0));

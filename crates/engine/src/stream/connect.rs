@@ -118,13 +118,13 @@ impl Engine {
     }
 
     fn accept(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {
-        self.poller.admit(Call::Accept, 1)?;
+        self.poller.admit(Call::Accept, fd, 1)?;
         socket::accept(fd)
     }
 
     /// Begins to connect a socket.
     pub(crate) fn connect(&mut self, fd: RawFd, address: &Address) -> Result<(), Errno> {
-        self.poller.admit(Call::Connect, 1)?;
+        self.poller.admit(Call::Connect, fd, 1)?;
         socket::connect(fd, address)
     }
 

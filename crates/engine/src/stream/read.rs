@@ -84,7 +84,7 @@ impl Engine {
 
     fn receive(&mut self, index: u32, room: Room<'_>) -> Result<usize, Errno> {
         let fd = self.raw_fd(index)?;
-        let admitted = self.poller.admit(Call::Read, room.len())?;
+        let admitted = self.poller.admit(Call::Read, fd, room.len())?;
         let room = &mut room[..admitted];
         let stream = self.stream_mut(index);
         if !stream.ipc || stream.transport != Transport::Socket {

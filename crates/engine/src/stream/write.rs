@@ -187,24 +187,24 @@ impl Engine {
         if stream.connecting.is_some() || !stream.queue.is_empty() {
             return Err(Errno::EAGAIN);
         }
-        self.raw_fd(index)?;
+        let fd = self.raw_fd(index)?;
         if !stream.writable {
             return Err(Errno::EPIPE);
         }
         self.check_passing(index, passes)?;
-        let admitted = self.poller.admit(Call::Write, buffers.bytes())?;
-        self.transmit(index, buffers, passes, admitted)
+        let admitted = self.poller.admit(Call::Write, fd, buffers.bytes())?;
+        self.transmit(fd, index, buffers, passes, admitted)
     }
 
     /// One attempt to write as much as the poller has admitted.
     fn transmit(
         &self,
+        fd: RawFd,
         index: u32,
         buffers: &Buffers,
         passes: Option<Key>,
         admitted: usize,
     ) -> Result<usize, Errno> {
-        let fd = self.raw_fd(index)?;
         if let Some(passes) = passes {
             return socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?);
         }
@@ -215,6 +215,16 @@ impl Engine {
         }
     }
 
+    /// One attempt to write what is left of a write.
+    #[inline]
+    fn transmit_write(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
+        let fd = self.raw_fd(index)?;
+        let bytes = self.streams.writes[write].buffers.bytes();
+        let admitted = self.poller.admit(Call::Write, fd, bytes)?;
+        let entry = &self.streams.writes[write];
+        self.transmit(fd, index, &entry.buffers, entry.passes, admitted)
+    }
+
     /// Writes what can be written of the queue.
     pub(super) fn flush_writes(&mut self, index: u32) {
         let mut left = MAX_PER_TURN;
@@ -223,12 +233,7 @@ impl Engine {
             if write == NIL {
                 return;
             }
-            let bytes = self.streams.writes[write].buffers.bytes();
-            let admitted = self.poller.admit(Call::Write, bytes);
-            let entry = &self.streams.writes[write];
-            match admitted
-                .and_then(|admitted| self.transmit(index, &entry.buffers, entry.passes, admitted))
-            {
+            match self.transmit_write(index, write) {
                 Ok(written) => {
                     let entry = &mut self.streams.writes[write];
                     entry.buffers.advance(written);

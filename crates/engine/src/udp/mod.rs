@@ -240,6 +240,8 @@ impl Engine {
         loop {
             match cursor.step {
                 Step::Broken(error) => {
+                    // Nobody will say when there is room; whoever sends now finds out anew.
+                    self.io_unwant(self.udp(index).watcher, POLLOUT);
                     self.fail_sends(index, error);
                     cursor.reports_left = self.udp(index).done.len();
                     cursor.step = Step::Report;

@@ -89,7 +89,7 @@ impl Engine {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
         let quick = self.udp(index).quick;
-        let admitted = self.poller.admit(Call::Receive, 1);
+        let admitted = self.poller.admit(Call::Receive, fd, 1);
         let result = admitted.and_then(|_| datagram::receive(fd, room, quick, sender));
         self.received(index, u32::from(result.is_ok()));
         result
@@ -107,7 +107,7 @@ impl Engine {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
         let pieces = room.len() / chunk.max(1);
-        let admitted = self.poller.admit(Call::Receive, pieces);
+        let admitted = self.poller.admit(Call::Receive, fd, pieces);
         let result = admitted.and_then(|pieces| {
             let len = room.len().min(pieces * chunk);
             inbox.receive(fd, &mut room[..len], chunk)

@@ -231,7 +231,7 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.udp_raw_fd(index).map_err(|_| Errno::EINVAL)?;
         let fd = self.udp_free_fd(index)?;
-        let admitted = self.poller.admit(Call::Send, outbox.len());
+        let admitted = self.poller.admit(Call::Send, fd, outbox.len());
         outbox.truncate(admitted.map_err(full_is_again)?);
         outbox.send(fd).map_err(full_is_again)
     }
@@ -244,7 +244,7 @@ impl Engine {
         buffers: &Buffers,
         to: Option<AddressRef<'_>>,
     ) -> Result<usize, Errno> {
-        self.poller.admit(Call::Send, 1)?;
+        self.poller.admit(Call::Send, fd, 1)?;
         datagram::send(fd, buffers, to)
     }
 
@@ -300,7 +300,7 @@ impl Engine {
     /// Sends from the front of the queue once, and says how many went.
     fn send_batch(&mut self, index: u32, fd: RawFd) -> Result<usize, Errno> {
         let queued = self.udp(index).queue.len as usize;
-        let admitted = self.poller.admit(Call::Send, queued.min(BATCH))?;
+        let admitted = self.poller.admit(Call::Send, fd, queued.min(BATCH))?;
         let mut outbox = Outbox::new();
         let mut at = self.udp(index).queue.first;
         while at != NIL && outbox.len() < admitted {
