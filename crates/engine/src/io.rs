@@ -216,7 +216,8 @@ impl Engine {
             if self.watchers.slab[holder].wanted != 0 {
                 return Err(Errno::EEXIST);
             }
-            self.io_stop(holder);
+            // What it has been fed is still its own to hear of.
+            self.io_withdraw(holder);
         }
         self.watchers.by_fd[fd] = index;
         Ok(())
@@ -226,6 +227,11 @@ impl Engine {
     /// has been fetched already is delivered.
     pub(crate) fn io_stop(&mut self, index: u32) {
         self.watchers.unfeed(index);
+        self.io_withdraw(index);
+    }
+
+    /// Gives up the descriptor, here and at the poller.
+    fn io_withdraw(&mut self, index: u32) {
         let watcher = &mut self.watchers.slab[index];
         watcher.wanted = 0;
         let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));

@@ -71,7 +71,7 @@ impl Engine {
         let connect = |engine: &mut Engine| {
             let address = Address::unix(name).ok_or(Errno::ENAMETOOLONG)?;
             engine.pipe_ensure_socket(index)?;
-            socket::connect(engine.raw_fd(index)?, &address)
+            engine.connect(engine.raw_fd(index)?, &address)
         };
         let outcome = connect(self);
         if outcome.is_ok() && !had_socket {

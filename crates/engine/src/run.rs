@@ -27,8 +27,7 @@ use crate::event::Event;
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
 use crate::slab::NIL;
-use crate::stream::Cursor;
-use crate::udp::Cursor as UdpCursor;
+use crate::{stream, udp};
 use blacklight_sys::{Errno, Timeout, clock};
 
 /// How long to run.
@@ -77,6 +76,16 @@ const NO_SLEEP_NS: u64 = 10_000;
 /// poller costs no more than a little latency.
 const BROKEN_POLLER_NS: u64 = 1_000_000;
 
+/// What is being dealt with, one event at a time.
+#[derive(Debug)]
+enum InHand {
+    Nothing,
+    Stream(stream::Cursor),
+    Udp(udp::Cursor),
+    /// What was read of the file system.
+    Inotify,
+}
+
 /// A run in progress. It borrows nothing; give it to [`Engine::next`] until that is over.
 #[derive(Debug)]
 pub struct Run {
@@ -90,12 +99,7 @@ pub struct Run {
     polls: u32,
     /// The next event of the batch.
     cursor: usize,
-    /// What was read of the file system is being handed out.
-    inotify: bool,
-    /// The stream that is being dealt with.
-    pub(crate) stream: Option<Cursor>,
-    /// The UDP handle that is being dealt with.
-    pub(crate) udp: Option<UdpCursor>,
+    in_hand: InHand,
 }
 
 impl Run {
@@ -110,9 +114,7 @@ impl Run {
             rounds: 0,
             polls: 0,
             cursor: 0,
-            inotify: false,
-            stream: None,
-            udp: None,
+            in_hand: InHand::Nothing,
         }
     }
 
@@ -262,13 +264,7 @@ impl Engine {
 
     /// The next of the pending callbacks that were queued when the round began.
     fn next_pending(&mut self, run: &mut Run) -> Option<Event> {
-        if let Some(event) = self.next_of_stream(run) {
-            return Some(event);
-        }
-        if let Some(event) = self.next_of_udp(run) {
-            return Some(event);
-        }
-        if let Some(event) = self.next_of_inotify(run) {
+        if let Some(event) = self.go_on(run) {
             return Some(event);
         }
         while run.round > 0 {
@@ -291,23 +287,15 @@ impl Engine {
                     if let Pending::Refused(error) = why {
                         self.inotify_refused(error);
                     }
-                    run.inotify = true;
-                    if let Some(event) = self.next_of_inotify(run) {
-                        return Some(event);
-                    }
+                    run.in_hand = InHand::Inotify;
                 }
                 Owner::Stream(stream) => {
-                    run.stream = Some(self.stream_pending(stream, why));
-                    if let Some(event) = self.next_of_stream(run) {
-                        return Some(event);
-                    }
+                    run.in_hand = InHand::Stream(self.stream_pending(stream, why));
                 }
-                Owner::Udp(udp) => {
-                    run.udp = Some(self.udp_pending(udp, why));
-                    if let Some(event) = self.next_of_udp(run) {
-                        return Some(event);
-                    }
-                }
+                Owner::Udp(udp) => run.in_hand = InHand::Udp(self.udp_pending(udp, why)),
+            }
+            if let Some(event) = self.go_on(run) {
+                return Some(event);
             }
         }
         None
@@ -432,13 +420,7 @@ impl Engine {
     /// The next event of the batch that somebody wants. A full batch is followed by another.
     #[inline]
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
-        if let Some(event) = self.next_of_stream(run) {
-            return Some(event);
-        }
-        if let Some(event) = self.next_of_udp(run) {
-            return Some(event);
-        }
-        if let Some(event) = self.next_of_inotify(run) {
+        if let Some(event) = self.go_on(run) {
             return Some(event);
         }
         loop {
@@ -452,23 +434,15 @@ impl Engine {
                     Owner::Process(process) => self.process_ready(process, Ok(mask)),
                     Owner::Inotify => {
                         self.inotify_ready();
-                        run.inotify = true;
-                        if let Some(event) = self.next_of_inotify(run) {
-                            return Some(event);
-                        }
+                        run.in_hand = InHand::Inotify;
                     }
                     Owner::Stream(stream) => {
-                        run.stream = Some(self.stream_ready(stream, mask));
-                        if let Some(event) = self.next_of_stream(run) {
-                            return Some(event);
-                        }
+                        run.in_hand = InHand::Stream(self.stream_ready(stream, mask));
                     }
-                    Owner::Udp(udp) => {
-                        run.udp = Some(self.udp_ready(udp, mask));
-                        if let Some(event) = self.next_of_udp(run) {
-                            return Some(event);
-                        }
-                    }
+                    Owner::Udp(udp) => run.in_hand = InHand::Udp(self.udp_ready(udp, mask)),
+                }
+                if let Some(event) = self.go_on(run) {
+                    return Some(event);
                 }
             }
             if !self.poller.is_full() || run.polls == MAX_POLLS {
@@ -480,14 +454,18 @@ impl Engine {
         }
     }
 
-    /// Goes on with what was read of the file system.
+    /// Goes on with what is in hand up to the next thing to call, or to its end.
     #[inline]
-    fn next_of_inotify(&mut self, run: &mut Run) -> Option<Event> {
-        if !run.inotify {
-            return None;
+    fn go_on(&mut self, run: &mut Run) -> Option<Event> {
+        let event = match &mut run.in_hand {
+            InHand::Nothing => return None,
+            InHand::Stream(cursor) => self.next_of_stream(cursor),
+            InHand::Udp(cursor) => self.next_of_udp(cursor),
+            InHand::Inotify => self.next_fs_event(),
+        };
+        if event.is_none() {
+            run.in_hand = InHand::Nothing;
         }
-        let event = self.next_fs_event();
-        run.inotify = event.is_some();
         event
     }
 

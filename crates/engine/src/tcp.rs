@@ -141,7 +141,7 @@ impl Engine {
         self.tcp_ensure_socket(index, address.family())?;
         let outcome = match late {
             Some(error) => Err(error),
-            None => socket::connect(self.raw_fd(index)?, address),
+            None => self.connect(self.raw_fd(index)?, address),
         };
         let refused = |error: &Errno| {
             // What another host or this one's own kernel says of the peer comes later.

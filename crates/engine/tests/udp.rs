@@ -4,8 +4,8 @@
 mod each_mechanism;
 
 use blacklight_engine::{
-    Address, AddressRef, Buffers, Descriptor, Engine, Errno, Event, Inbox, Key, Mechanism, Mode,
-    SenderRoom, Token, UdpReuse,
+    Address, AddressRef, Buffers, Descriptor, Engine, Errno, Event, Faults, Inbox, Key, Mechanism,
+    Mode, SenderRoom, Token, UdpReuse,
 };
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use std::mem::MaybeUninit;
@@ -204,4 +204,42 @@ fn a_callback_may_close_any_handle(mechanism: Mechanism) {
         events[..],
         [Event::Receive(_), Event::Closed(_), Event::Closed(_)]
     ));
+}
+
+/// The kernel has no room for the datagrams, and the poller cannot say when it has.
+#[test]
+fn sends_that_cannot_wait_for_room_fail() {
+    let mut engine = engine_on(Mechanism::Sim(1));
+    let sim = engine.sim().expect("the kernel is simulated");
+    sim.use_kernel();
+    sim.set_faults(Faults {
+        again: 255,
+        refuse: 255,
+        ..Faults::default()
+    });
+    let (_, address) = receiver(&mut engine, 1);
+    let sender = engine.udp_init(Token(2), None).unwrap();
+    let mut slices = [b"one", b"two"].map(|text| Slice {
+        base: text.as_ptr(),
+        len: text.len(),
+    });
+    let to = Some(AddressRef::from(&address));
+    for (token, slice) in (3..).zip(&mut slices) {
+        // SAFETY: the array outlives the sends, which are reported below.
+        let buffers = unsafe { Buffers::new((&raw mut *slice).cast(), 1) };
+        assert_eq!(
+            engine.udp_send(sender, Token(token), &buffers, to),
+            Ok(false)
+        );
+        engine
+            .udp_send_later(sender, Token(token), buffers, to)
+            .unwrap();
+    }
+    let expected = [
+        Event::ReceiveEnd(Token(1), Errno::ENOMEM),
+        Event::Send(Token(3), Err(Errno::ENOMEM), 3),
+        Event::Send(Token(4), Err(Errno::ENOMEM), 3),
+    ];
+    assert_eq!(told(&mut engine), expected);
+    assert!(!engine.is_alive());
 }

@@ -178,6 +178,11 @@ impl<'a> Outbox<'a> {
         }
     }
 
+    /// Keeps the first `len` datagrams only.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// Sends the datagrams in order and says how many went. The error is the first one's.
     pub fn send(&mut self, fd: RawFd) -> Result<usize, Errno> {
         let messages = self.messages.as_mut_ptr().cast::<libc::mmsghdr>();

@@ -3,7 +3,7 @@
 use crate::buffer::{Buffers, Room};
 use crate::fd::Descriptor;
 use crate::interfaces::SocketAddress;
-use crate::stream::IOV_MAX;
+use crate::stream::{IOV_MAX, retry};
 use crate::{Errno, RawFd, check};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -346,14 +346,8 @@ pub fn send_with_descriptor(fd: RawFd, buffers: &Buffers, passed: RawFd) -> Resu
             .cast::<RawFd>()
             .write_unaligned(passed);
     }
-    loop {
-        // SAFETY: the message's parts live through the call.
-        match unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) } {
-            -1 if Errno::last() == Errno::EINTR => {}
-            -1 => return Err(Errno::last()),
-            sent => return Ok(sent as usize),
-        }
-    }
+    // SAFETY: the message's parts live through the call.
+    retry(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) })
 }
 
 /// Reads once into `room`, and hands each descriptor that came along to `take`.
@@ -373,14 +367,8 @@ pub fn receive_with_descriptors(
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
-    let count = loop {
-        // SAFETY: the message's parts live through the call.
-        match unsafe { libc::recvmsg(fd, &mut message, libc::MSG_CMSG_CLOEXEC) } {
-            -1 if Errno::last() == Errno::EINTR => {}
-            -1 => return Err(Errno::last()),
-            count => break count as usize,
-        }
-    };
+    // SAFETY: the message's parts live through the call.
+    let count = retry(|| unsafe { libc::recvmsg(fd, &mut message, libc::MSG_CMSG_CLOEXEC) })?;
     // SAFETY: the kernel has filled in well-formed headers, and CMSG_NXTHDR stays within.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&message);

@@ -54,7 +54,30 @@ pub fn read(fd: RawFd, room: Room<'_>) -> Result<usize, Errno> {
 #[inline]
 pub fn write(fd: RawFd, buffers: &Buffers, transport: Transport) -> Result<usize, Errno> {
     let iovecs = buffers.iovecs();
-    let iovecs = &iovecs[..iovecs.len().min(IOV_MAX)];
+    write_iovecs(fd, &iovecs[..iovecs.len().min(IOV_MAX)], transport)
+}
+
+/// As [`write`], but no more than `limit` bytes, as if the kernel had room for no more.
+#[cold]
+pub fn write_part(
+    fd: RawFd,
+    buffers: &Buffers,
+    transport: Transport,
+    limit: usize,
+) -> Result<usize, Errno> {
+    let full = |iovec: &&libc::iovec| iovec.iov_len > 0;
+    let Some(&first) = buffers.iovecs().iter().find(full) else {
+        return write(fd, buffers, transport);
+    };
+    let part = libc::iovec {
+        iov_len: first.iov_len.min(limit),
+        ..first
+    };
+    write_iovecs(fd, &[part], transport)
+}
+
+#[inline]
+fn write_iovecs(fd: RawFd, iovecs: &[libc::iovec], transport: Transport) -> Result<usize, Errno> {
     match transport {
         Transport::Socket => send(fd, iovecs),
         Transport::Pipe => write_to_pipe(fd, iovecs),
@@ -129,4 +152,55 @@ fn without_sigpipe(call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize,
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a call fail with each of the errors in turn, and then succeed.
+    fn failing(errors: &[libc::c_int]) -> (Result<usize, Errno>, usize) {
+        let mut calls = 0;
+        let result = retry(|| {
+            let error = errors.get(calls);
+            calls += 1;
+            error.map_or(7, |&error| {
+                // SAFETY: the address is this thread's own errno.
+                unsafe { *libc::__errno_location() = error };
+                -1
+            })
+        });
+        (result, calls)
+    }
+
+    #[test]
+    fn an_interrupted_call_is_made_again() {
+        assert_eq!(failing(&[]), (Ok(7), 1));
+        assert_eq!(failing(&[libc::EINTR, libc::EINTR]), (Ok(7), 3));
+        let reset = [libc::EINTR, libc::ECONNRESET];
+        assert_eq!(failing(&reset), (Err(Errno::ECONNRESET), 2));
+    }
+
+    #[test]
+    fn a_part_is_written_from_the_first_buffer_that_has_some() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let text = *b"black light";
+        let piece = |at: usize, len| libc::iovec {
+            iov_base: text.as_ptr().wrapping_add(at) as *mut _,
+            iov_len: len,
+        };
+        let mut array = [piece(0, 0), piece(0, 5), piece(5, 6)];
+        // SAFETY: the array and the text outlive the buffers.
+        let mut buffers = unsafe { Buffers::new(array.as_mut_ptr(), 3) };
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&writer);
+        for (limit, expected) in [(3, 3), (100, 2), (6, 6)] {
+            let written = write_part(fd, &buffers, Transport::Pipe, limit);
+            assert_eq!(written, Ok(expected));
+            buffers.advance(expected);
+        }
+        drop(writer);
+        let mut read = Vec::new();
+        std::io::Read::read_to_end(&mut reader, &mut read).unwrap();
+        assert_eq!(read, text);
+    }
 }

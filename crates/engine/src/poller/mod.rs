@@ -11,6 +11,7 @@ mod poll;
 mod select;
 mod sim;
 
+pub(crate) use sim::Call;
 pub use sim::{Action, Faults, Sim};
 
 use crate::wakeup::Mailbox;
@@ -130,6 +131,16 @@ impl Poller {
         match self {
             Poller::Sim(sim) => sim.now_ns(),
             _ => clock::monotonic_ns(),
+        }
+    }
+
+    /// How much of a call on a socket may be done, before it is made: all of `len`, unless a
+    /// simulated kernel has its moods.
+    #[inline]
+    pub(crate) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
+        match self {
+            Poller::Sim(sim) => sim.admit(call, fd, len),
+            _ => Ok(len),
         }
     }
 

@@ -5,11 +5,16 @@
 //! the end of the time-out, or to the next scripted [`Action`], whichever is first. Nothing
 //! here depends on the real clock, on addresses or on the order of threads, so the same
 //! program with the same seed takes the same steps.
+//!
+//! Streams and datagrams need sockets that carry bytes. After [`Sim::use_kernel`] those are
+//! the real kernel's: it is asked what is ready, without waiting, and every call on a socket
+//! asks here first how much of it may be done. Sockets that never leave the process by way of
+//! a network, as Unix sockets and pipes do not, keep the steps repeatable.
 
 use super::BATCH;
 use crate::wakeup::Sender;
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLNVAL};
-use blacklight_sys::{Errno, RawFd, Timeout};
+use blacklight_sys::poll::{POLLERR, POLLHUP, POLLNVAL, poll, pollfd};
+use blacklight_sys::{Errno, RawFd, Timeout, fd};
 use std::collections::BTreeMap;
 
 /// How often, in parts of 256, the simulated kernel misbehaves.
@@ -23,7 +28,51 @@ pub struct Faults {
     pub break_down: u8,
     /// A wait returns without events before its time.
     pub spurious: u8,
+    /// A call on a socket is told to come again (`EAGAIN`), although it could be done.
+    pub again: u8,
+    /// A call on a socket does less than it could.
+    pub shorten: u8,
+    /// A call on a socket fails for want of descriptors or memory.
+    pub exhaust: u8,
+    /// A call on a socket finds its connection broken or refused.
+    pub reset: u8,
 }
+
+/// The calls on sockets, as far as they fail in ways of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Call {
+    Accept,
+    Connect,
+    Read,
+    Write,
+    /// Datagrams.
+    Receive,
+    Send,
+}
+
+impl Call {
+    /// What a call fails with when something has run out.
+    fn exhausted(self) -> &'static [Errno] {
+        match self {
+            Call::Accept => &[Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM],
+            Call::Connect => &[Errno::EAGAIN, Errno::ENOBUFS],
+            _ => &[Errno::ENOBUFS, Errno::ENOMEM],
+        }
+    }
+
+    /// What a call fails with when the other end is not what it was.
+    fn broken(self) -> &'static [Errno] {
+        match self {
+            Call::Accept => &[Errno::ECONNABORTED],
+            Call::Connect | Call::Receive | Call::Send => &[Errno::ECONNREFUSED],
+            Call::Read => &[Errno::ECONNRESET, Errno::ETIMEDOUT],
+            Call::Write => &[Errno::ECONNRESET, Errno::EPIPE],
+        }
+    }
+}
+
+/// How long the real kernel is waited for, where nothing else can end a wait.
+const KERNEL_NS: u64 = 10_000_000_000;
 
 /// Something that happens at a given time, while the loop waits or before it asks.
 #[derive(Clone, Debug)]
@@ -52,6 +101,9 @@ pub struct Sim {
     script: BTreeMap<(u64, u64), Action>,
     scripted: u64,
     batch: Vec<(u32, u64)>,
+    uses_kernel: bool,
+    /// The real descriptors that were last seen hung up.
+    hung_up: Vec<RawFd>,
 }
 
 impl Sim {
@@ -67,6 +119,8 @@ impl Sim {
             script: BTreeMap::new(),
             scripted: 0,
             batch: Vec::with_capacity(BATCH),
+            uses_kernel: false,
+            hung_up: Vec::new(),
         }
     }
 
@@ -88,6 +142,12 @@ impl Sim {
     /// Sets how often the kernel misbehaves.
     pub fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
+    }
+
+    /// From now on, descriptors that have not been [opened](Sim::open) here are the real
+    /// kernel's.
+    pub fn use_kernel(&mut self) {
+        self.uses_kernel = true;
     }
 
     /// Makes a descriptor number valid, with nothing ready on it.
@@ -131,7 +191,35 @@ impl Sim {
     }
 
     pub(super) fn check(&self, fd: RawFd) -> Result<(), Errno> {
-        self.open.get(&fd).map(drop).ok_or(Errno::EBADF)
+        match self.open.contains_key(&fd) {
+            true => Ok(()),
+            false if self.uses_kernel => fd::check_pollable(fd),
+            false => Err(Errno::EBADF),
+        }
+    }
+
+    /// How much of a call on a socket is to be done: all of `len`, or a part of it, or
+    /// nothing for a reason.
+    pub(super) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
+        // What has hung up has an end; no kernel says that more may come.
+        let never_again = call == Call::Connect || self.hung_up.contains(&fd);
+        if !never_again && self.strikes(self.faults.again) {
+            return Err(Errno::EAGAIN);
+        }
+        let errors = if self.strikes(self.faults.exhaust) {
+            call.exhausted()
+        } else if self.strikes(self.faults.reset) {
+            call.broken()
+        } else {
+            &[]
+        };
+        if !errors.is_empty() {
+            return Err(errors[self.random() as usize % errors.len()]);
+        }
+        if len > 1 && self.strikes(self.faults.shorten) {
+            return Ok(1 + self.random() as usize % (len - 1));
+        }
+        Ok(len)
     }
 
     pub(super) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
@@ -180,15 +268,19 @@ impl Sim {
         sent
     }
 
-    fn collect(&mut self) {
+    fn collect(&mut self, kernel_timeout_ns: u64) {
         for (fd, watched) in &self.watched {
             let ready = match self.open.get(fd) {
                 Some(ready) => ready & (watched.mask | POLLERR | POLLHUP),
+                None if self.uses_kernel => continue,
                 None => POLLNVAL,
             };
             if ready != 0 {
                 self.batch.push((ready, watched.data));
             }
+        }
+        if self.uses_kernel {
+            self.ask_kernel(kernel_timeout_ns);
         }
         // Kernels promise no order.
         for last in (1..self.batch.len()).rev() {
@@ -196,6 +288,29 @@ impl Sim {
             self.batch.swap(last, other);
         }
         self.batch.truncate(BATCH);
+    }
+
+    /// Adds what is ready in the real kernel.
+    fn ask_kernel(&mut self, timeout_ns: u64) {
+        let real = || {
+            let watched = self.watched.iter();
+            watched.filter(|(fd, _)| !self.open.contains_key(fd))
+        };
+        let question = |(&fd, watched): (&RawFd, &Watched)| pollfd {
+            fd,
+            events: watched.mask as i16,
+            revents: 0,
+        };
+        let mut fds: Vec<pollfd> = real().map(question).collect();
+        let asked = poll(&mut fds, Some(timeout_ns), None);
+        assert!(asked.is_ok(), "seed {}: {asked:?}", self.seed);
+        let hung_up = fds
+            .iter()
+            .filter(|fd| fd.revents as u16 as u32 & POLLHUP != 0);
+        self.hung_up = hung_up.map(|fd| fd.fd).collect();
+        let answers = fds.iter().zip(real());
+        let answers = answers.map(|(fd, (_, watched))| (fd.revents as u16 as u32, watched.data));
+        self.batch.extend(answers.filter(|&(ready, _)| ready != 0));
     }
 
     pub(super) fn wait(&mut self, timeout: Timeout) -> Result<(), Errno> {
@@ -206,18 +321,21 @@ impl Sim {
         let deadline = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
         loop {
             let sent = self.act();
-            self.collect();
+            self.collect(0);
             if sent || !self.batch.is_empty() || deadline.is_some_and(|at| at <= self.now_ns) {
                 return Ok(());
             }
             let next = self.script.keys().next().map(|key| key.0);
-            let until = deadline.into_iter().chain(next).min();
-            let until = until.unwrap_or_else(|| {
-                panic!(
+            let Some(until) = deadline.into_iter().chain(next).min() else {
+                // Packets may still be on their way.
+                self.collect(KERNEL_NS);
+                assert!(
+                    !self.batch.is_empty(),
                     "seed {}: the loop sleeps and nothing will ever wake it",
                     self.seed
-                )
-            });
+                );
+                return Ok(());
+            };
             let interrupted = self.strikes(self.faults.interrupt);
             if interrupted || self.strikes(self.faults.spurious) {
                 self.now_ns += self.random() % (until - self.now_ns);

@@ -4,6 +4,7 @@ use super::{Engine, Step};
 use crate::event::{Event, Token};
 use crate::handle::HandleKind;
 use crate::io::Pending;
+use crate::poller::Call;
 use crate::slab::Key;
 use crate::udp::UdpReuse;
 use blacklight_sys::fd::{self, Descriptor};
@@ -102,7 +103,7 @@ impl Engine {
             self.io_unwant(watcher, POLLIN);
             return (None, Step::Over);
         }
-        let accepted = match socket::accept(fd) {
+        let accepted = match self.accept(fd) {
             Err(Errno::EMFILE | Errno::ENFILE) => self.turn_away(fd),
             accepted => accepted,
         };
@@ -117,6 +118,17 @@ impl Engine {
         };
         let token = self.handles[self.stream(index).handle].token;
         (Some(Event::Connection(token, result)), Step::Accepted)
+    }
+
+    fn accept(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {
+        self.poller.admit(Call::Accept, fd, 1)?;
+        socket::accept(fd)
+    }
+
+    /// Begins to connect a socket.
+    pub(crate) fn connect(&mut self, fd: RawFd, address: &Address) -> Result<(), Errno> {
+        self.poller.admit(Call::Connect, fd, 1)?;
+        socket::connect(fd, address)
     }
 
     /// After the server's callback: if it has not accepted, the loop does not ask for more.
@@ -142,7 +154,7 @@ impl Engine {
             return Err(Errno::EMFILE);
         }
         let result = loop {
-            match socket::accept(fd) {
+            match self.accept(fd) {
                 Ok(connection) => drop(connection),
                 Err(error) => break Err(error),
             }

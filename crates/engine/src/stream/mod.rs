@@ -33,7 +33,6 @@ use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
 use crate::io::{Owner, Pending};
-use crate::run::Run;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::fd::{self, Descriptor};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
@@ -61,10 +60,16 @@ pub(crate) struct Stream {
     pub(crate) blocking: bool,
     pub(crate) listening: bool,
     reading: bool,
-    /// The last read filled its room, so there may be more.
+    /// There may be more to read: the last read filled its room, or the other end has hung up
+    /// and what it left is being read to its end.
     more: bool,
-    /// The last read did not, so a hang-up that comes with it is the end.
-    partial: bool,
+    /// The last read found nothing, so a hang-up that comes with it is the end.
+    dry: bool,
+    /// The other end has hung up, and has nothing more to say than what is there.
+    hung_up: bool,
+    /// Since then a read has not filled its room, so what follows may be the end, however the
+    /// kernel puts it.
+    nearly_ended: bool,
     ended: bool,
     connecting: Option<Token>,
     shutdown: Option<Token>,
@@ -178,7 +183,9 @@ impl Engine {
             listening: false,
             reading: false,
             more: false,
-            partial: false,
+            dry: false,
+            hung_up: false,
+            nearly_ended: false,
             ended: false,
             connecting: None,
             shutdown: None,
@@ -318,6 +325,7 @@ impl Engine {
     }
 
     /// How many bytes wait to be written.
+    #[inline]
     pub fn write_queue_size(&self, key: Key) -> usize {
         let Some(index) = self.handles.resolve(key) else {
             return 0;
@@ -430,17 +438,12 @@ impl Engine {
 
     /// Goes on with the stream in hand up to the next thing to call, or to its end.
     #[inline]
-    pub(crate) fn next_of_stream(&mut self, run: &mut Run) -> Option<Event> {
-        let cursor = run.stream.as_mut()?;
+    pub(crate) fn next_of_stream(&mut self, cursor: &mut Cursor) -> Option<Event> {
         self.streams.in_hand = NIL;
-        let event = match self.handles.open(cursor.handle) {
-            Ok(_) => self.stream_steps(cursor),
-            Err(_) => None,
-        };
-        if event.is_none() || cursor.step == Step::Over {
-            run.stream = None;
+        if cursor.step == Step::Over || self.handles.open(cursor.handle).is_err() {
+            return None;
         }
-        event
+        self.stream_steps(cursor)
     }
 
     /// Takes step after step up to the next thing to hand out, if there is one.
@@ -456,6 +459,10 @@ impl Engine {
                         self.accept_next(index)
                     } else {
                         stream.more = true;
+                        // A terminal that has been hung up says so when it is read.
+                        stream.hung_up =
+                            cursor.mask & POLLHUP != 0 && stream.kind != HandleKind::Tty;
+                        stream.nearly_ended = false;
                         cursor.step = cursor.choose(POLLIN, Step::Read, Step::Write);
                         continue;
                     }
@@ -469,12 +476,12 @@ impl Engine {
                     if stream.reading && stream.more && cursor.reads_left > 0 {
                         cursor.reads_left -= 1;
                         stream.more = false;
-                        stream.partial = false;
+                        stream.dry = false;
                         self.streams.in_hand = index;
                         return Some(Event::Read(self.handles[stream.handle].token));
                     }
                     cursor.step = cursor.choose(POLLOUT, Step::Write, Step::Answered);
-                    let over = stream.reading && stream.partial && !stream.ended;
+                    let over = stream.reading && stream.dry && !stream.ended;
                     if cursor.mask & POLLHUP != 0 && over {
                         return Some(self.end_of_stream(index));
                     }
@@ -530,7 +537,12 @@ impl Engine {
         self.fail_writes(index, error);
         *reports_left = self.streams.slab[index].done.len;
         let stream = &self.streams.slab[index];
-        let event = stream.reading.then(|| self.read_failed(index, error));
+        let event = if stream.listening {
+            let token = self.handles[stream.handle].token;
+            Some(Event::Connection(token, Err(error)))
+        } else {
+            stream.reading.then(|| self.read_failed(index, error))
+        };
         (event, Step::Report)
     }
 }

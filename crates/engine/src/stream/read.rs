@@ -2,7 +2,7 @@
 
 use super::{Engine, MAX_PER_TURN};
 use crate::event::Event;
-use crate::handle::HandleKind;
+use crate::poller::Call;
 use crate::slab::Key;
 use blacklight_sys::buffer::Room;
 use blacklight_sys::poll::POLLIN;
@@ -60,15 +60,20 @@ impl Engine {
             }
             Ok(count) => {
                 let stream = self.stream_mut(index);
-                // A descriptor that blocks is read when the poller says so only.
-                stream.more = count == wanted && !stream.blocking;
-                // A terminal gives line by line, or as much as fits a page of the kernel's.
-                stream.partial = count < wanted && stream.kind != HandleKind::Tty;
+                // A descriptor that blocks is read when the poller says so only. One that is
+                // hung up gives all it has, even where the kernel gives it piece by piece, as
+                // it does when descriptors are passed.
+                stream.more = count == wanted && !stream.blocking || stream.hung_up;
+                stream.nearly_ended = stream.hung_up && count < wanted;
                 Ok(count)
             }
             Err(Errno::EAGAIN) => {
-                self.stream_mut(index).partial = true;
+                self.stream_mut(index).dry = true;
                 Err(Errno::EAGAIN)
+            }
+            Err(_) if self.stream(index).nearly_ended => {
+                self.end(index);
+                Err(Errno::EOF)
             }
             Err(error) => {
                 self.fail_reading(index);
@@ -79,6 +84,8 @@ impl Engine {
 
     fn receive(&mut self, index: u32, room: Room<'_>) -> Result<usize, Errno> {
         let fd = self.raw_fd(index)?;
+        let admitted = self.poller.admit(Call::Read, fd, room.len())?;
+        let room = &mut room[..admitted];
         let stream = self.stream_mut(index);
         if !stream.ipc || stream.transport != Transport::Socket {
             return stream::read(fd, room);

@@ -7,6 +7,7 @@
 use super::{Engine, MAX_PER_TURN};
 use crate::event::{Event, Token};
 use crate::io::Pending;
+use crate::poller::Call;
 use crate::slab::{Key, NIL};
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::poll::{POLLOUT, pollfd};
@@ -143,15 +144,14 @@ impl Engine {
 
     /// Writes buffers to the stream, after all that was written before, and passes the handle
     /// `passes` along with them if the stream is a pipe for that. [`Event::Write`] follows
-    /// with `token`. `EBADF` without a descriptor, `EPIPE` if the stream is not writable. The
-    /// second of what is returned is how many bytes wait to be written now.
+    /// with `token`. `EBADF` without a descriptor, `EPIPE` if the stream is not writable.
     pub fn stream_write(
         &mut self,
         key: Key,
         token: Token,
         buffers: Buffers,
         passes: Option<Key>,
-    ) -> Result<(Key, usize), Errno> {
+    ) -> Result<Key, Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         self.raw_fd(index)?;
         if !self.stream(index).writable {
@@ -178,7 +178,7 @@ impl Engine {
         };
         if let Attempt::Over(result) = attempt {
             self.complete(write.index, result);
-            return Ok((write, 0));
+            return Ok(write);
         }
         self.append(write.index, false);
         let left = self.streams.writes[write.index].buffers.bytes();
@@ -188,7 +188,7 @@ impl Engine {
             Attempt::Blocked => self.await_room(index),
             Attempt::Behind | Attempt::Over(_) => {}
         }
-        Ok((write, self.stream(index).queued_bytes))
+        Ok(write)
     }
 
     /// Whether the handle may be passed over the stream.
@@ -220,29 +220,48 @@ impl Engine {
         if stream.connecting.is_some() || !stream.queue.is_empty() {
             return Err(Errno::EAGAIN);
         }
-        self.raw_fd(index)?;
+        let fd = self.raw_fd(index)?;
         if !stream.writable {
             return Err(Errno::EPIPE);
         }
         self.check_passing(index, passes)?;
-        self.transmit(index, buffers, passes)
+        let admitted = self.poller.admit(Call::Write, fd, buffers.bytes())?;
+        self.transmit(fd, index, buffers, passes, admitted)
     }
 
-    /// One attempt to write.
-    fn transmit(&self, index: u32, buffers: &Buffers, passes: Option<Key>) -> Result<usize, Errno> {
-        let fd = self.raw_fd(index)?;
-        match passes {
-            Some(passes) => socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?),
-            None => stream::write(fd, buffers, self.stream(index).transport),
+    /// One attempt to write as much as the poller has admitted.
+    fn transmit(
+        &self,
+        fd: RawFd,
+        index: u32,
+        buffers: &Buffers,
+        passes: Option<Key>,
+        admitted: usize,
+    ) -> Result<usize, Errno> {
+        if let Some(passes) = passes {
+            return socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?);
         }
+        let transport = self.stream(index).transport;
+        match admitted < buffers.bytes() {
+            true => stream::write_part(fd, buffers, transport, admitted),
+            false => stream::write(fd, buffers, transport),
+        }
+    }
+
+    /// One attempt to write what is left of a write.
+    #[inline]
+    fn transmit_write(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
+        let fd = self.raw_fd(index)?;
+        let entry = &self.streams.writes[write];
+        let admitted = (self.poller).admit(Call::Write, fd, entry.buffers.bytes())?;
+        self.transmit(fd, index, &entry.buffers, entry.passes, admitted)
     }
 
     /// Tries to write what is left of a write.
     #[inline]
     fn attempt(&mut self, index: u32, write: u32) -> Attempt {
         loop {
-            let entry = &self.streams.writes[write];
-            match self.transmit(index, &entry.buffers, entry.passes) {
+            match self.transmit_write(index, write) {
                 Ok(written) => {
                     let entry = &mut self.streams.writes[write];
                     entry.buffers.advance(written);
@@ -382,13 +401,19 @@ impl Engine {
         Ok(())
     }
 
-    /// When nothing is left to be written: stops waiting for room, and shuts down if asked to.
+    /// When nothing is left to be written: stops waiting for room. When all has been reported
+    /// as well, shuts down if asked to: a write that was made by the last report, and went at
+    /// once, is reported first.
     pub(super) fn drain(&mut self, index: u32) -> Option<Event> {
         let stream = self.stream(index);
         if !stream.queue.is_empty() {
             return None;
         }
+        let all_reported = stream.done.is_empty();
         self.io_unwant(stream.watcher, POLLOUT);
+        if !all_reported {
+            return None;
+        }
         let token = self.stream_mut(index).shutdown.take()?;
         let result = self.raw_fd(index).and_then(socket::shutdown_write);
         let result = match result {

@@ -32,7 +32,6 @@ use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
-use crate::run::Run;
 use crate::slab::{Key, Slab};
 use blacklight_sys::fd::Descriptor;
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
@@ -227,19 +226,12 @@ impl Engine {
         }
     }
 
-    /// Goes on with the handle in hand up to the next thing to call, or to its end.
+    /// Goes on with the handle in hand up to the next thing to call, or to its end. It may have
+    /// been closed by a callback.
     #[inline]
-    pub(crate) fn next_of_udp(&mut self, run: &mut Run) -> Option<Event> {
-        let cursor = run.udp.as_mut()?;
-        let event = match self.handles.open(cursor.handle) {
-            Ok(_) => self.go_on_with_udp(cursor),
-            // It was closed by a callback.
-            Err(_) => None,
-        };
-        if event.is_none() {
-            run.udp = None;
-        }
-        event
+    pub(crate) fn next_of_udp(&mut self, cursor: &mut Cursor) -> Option<Event> {
+        self.handles.open(cursor.handle).ok()?;
+        self.go_on_with_udp(cursor)
     }
 
     /// The next thing to call for an open handle; `None` when it has been dealt with.
@@ -248,6 +240,8 @@ impl Engine {
         loop {
             match cursor.step {
                 Step::Broken(error) => {
+                    // Nobody will say when there is room; whoever sends now finds out anew.
+                    self.io_unwant(self.udp(index).watcher, POLLOUT);
                     self.fail_sends(index, error);
                     cursor.reports_left = self.udp(index).done.len();
                     cursor.step = Step::Report;

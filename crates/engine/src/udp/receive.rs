@@ -2,6 +2,7 @@
 
 use super::{Engine, MAX_PER_TURN};
 use crate::event::{Event, Token};
+use crate::poller::Call;
 use crate::slab::Key;
 use blacklight_sys::Errno;
 use blacklight_sys::buffer::Room;
@@ -87,7 +88,9 @@ impl Engine {
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
-        let result = datagram::receive(fd, room, self.udp(index).quick, sender);
+        let quick = self.udp(index).quick;
+        let admitted = self.poller.admit(Call::Receive, fd, 1);
+        let result = admitted.and_then(|_| datagram::receive(fd, room, quick, sender));
         self.received(index, u32::from(result.is_ok()));
         result
     }
@@ -103,7 +106,12 @@ impl Engine {
     ) -> Result<usize, Errno> {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
-        let result = inbox.receive(fd, room, chunk);
+        let pieces = room.len() / chunk.max(1);
+        let admitted = self.poller.admit(Call::Receive, fd, pieces);
+        let result = admitted.and_then(|pieces| {
+            let len = room.len().min(pieces * chunk);
+            inbox.receive(fd, &mut room[..len], chunk)
+        });
         self.received(index, result.map_or(0, |count| count as u32));
         result
     }

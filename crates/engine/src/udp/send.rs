@@ -11,9 +11,10 @@
 use super::Engine;
 use crate::event::{Event, Token};
 use crate::io::Pending;
+use crate::poller::Call;
 use crate::slab::{Key, NIL};
 use blacklight_sys::buffer::Buffers;
-use blacklight_sys::datagram::{self, AddressRef, Outbox};
+use blacklight_sys::datagram::{self, AddressRef, BATCH, Outbox};
 use blacklight_sys::poll::POLLOUT;
 use blacklight_sys::socket::Address;
 use blacklight_sys::{Errno, RawFd};
@@ -154,7 +155,7 @@ impl Engine {
             result: Ok(()),
             next: NIL,
         })?;
-        match datagram::send(fd, buffers, to) {
+        match self.send_one(fd, buffers, to) {
             Ok(_) => {}
             Err(error) if is_full(error) => {
                 self.udps.sends.remove(send.index);
@@ -216,7 +217,7 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.prepare_to_send(index, to)?;
         let fd = self.udp_free_fd(index)?;
-        datagram::send(fd, buffers, to).map_err(full_is_again)
+        self.send_one(fd, buffers, to).map_err(full_is_again)
     }
 
     /// Sends as many of the datagrams as can go at once, and says how many those were. The
@@ -230,7 +231,21 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.udp_raw_fd(index).map_err(|_| Errno::EINVAL)?;
         let fd = self.udp_free_fd(index)?;
+        let admitted = self.poller.admit(Call::Send, fd, outbox.len());
+        outbox.truncate(admitted.map_err(full_is_again)?);
         outbox.send(fd).map_err(full_is_again)
+    }
+
+    /// One attempt to send one datagram.
+    #[inline]
+    fn send_one(
+        &mut self,
+        fd: RawFd,
+        buffers: &Buffers,
+        to: Option<AddressRef<'_>>,
+    ) -> Result<usize, Errno> {
+        self.poller.admit(Call::Send, fd, 1)?;
+        datagram::send(fd, buffers, to)
     }
 
     /// The socket, if nothing is in front of who wants to send right now.
@@ -283,10 +298,12 @@ impl Engine {
     }
 
     /// Sends from the front of the queue once, and says how many went.
-    fn send_batch(&self, index: u32, fd: RawFd) -> Result<usize, Errno> {
+    fn send_batch(&mut self, index: u32, fd: RawFd) -> Result<usize, Errno> {
+        let queued = self.udp(index).queue.len as usize;
+        let admitted = self.poller.admit(Call::Send, fd, queued.min(BATCH))?;
         let mut outbox = Outbox::new();
         let mut at = self.udp(index).queue.first;
-        while at != NIL && !outbox.is_full() {
+        while at != NIL && outbox.len() < admitted {
             let send = &self.udps.sends[at];
             if let Some(buffers) = &send.buffers {
                 outbox.push(buffers, send.to.as_ref().map(AddressRef::from));

@@ -62,6 +62,7 @@ fn some_faults(random: &mut Random) -> Faults {
                 refuse: 40,
                 break_down: 40,
                 spurious: 40,
+                ..Faults::default()
             }
         }
         _ => {}

@@ -1,0 +1,249 @@
+//! Streams on every mechanism, where only the engine can be asked, or where the kernel does
+//! what it rarely does.
+
+mod each_mechanism;
+
+use blacklight_engine::{
+    Buffers, Descriptor, Engine, Errno, Event, Faults, Key, Mechanism, Mode, Readiness, Token,
+};
+use each_mechanism::{engine_on, on_each_mechanism, run, told};
+use std::io::{Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+on_each_mechanism!(
+    a_shutdown_waits_for_writes_of_the_same_callback,
+    a_write_that_cannot_wait_for_room_fails,
+    a_taken_descriptor_keeps_its_reports,
+    what_was_passed_before_a_hang_up_arrives,
+    a_reset_after_data_is_the_end,
+);
+
+/// A message that can be written: the memory that the engine is lent.
+struct Message {
+    bytes: Vec<u8>,
+    slice: Box<Slice>,
+}
+
+/// A `struct iovec`.
+#[repr(C)]
+struct Slice(*const u8, usize);
+
+impl Message {
+    fn new(len: usize) -> Message {
+        let bytes = vec![b'x'; len];
+        let slice = Box::new(Slice(bytes.as_ptr(), len));
+        Message { bytes, slice }
+    }
+
+    fn buffers(&mut self) -> Buffers {
+        assert_eq!(self.slice.1, self.bytes.len(), "a message is lent once");
+        // SAFETY: every test keeps its messages until the engine has reported them.
+        unsafe { Buffers::new((&raw mut *self.slice).cast(), 1) }
+    }
+}
+
+fn descriptor(file: impl Into<OwnedFd>) -> Descriptor {
+    // SAFETY: whoever had it has given it away.
+    unsafe { Descriptor::adopt(file.into().into_raw_fd()) }
+}
+
+/// A pipe handle on one end of a pair of sockets.
+fn pipe_on(engine: &mut Engine, token: u64, socket: UnixStream, ipc: bool) -> Key {
+    let key = engine.pipe_init(Token(token), ipc).unwrap();
+    engine
+        .stream_open(key, descriptor(socket), true, true)
+        .unwrap();
+    key
+}
+
+/// Fills a socket until the kernel takes no more.
+fn fill(socket: &UnixStream) {
+    socket.set_nonblocking(true).unwrap();
+    while (&mut &*socket).write(&[0; 4096]).is_ok() {}
+}
+
+fn read(engine: &mut Engine, key: Key, room: usize) -> Result<usize, Errno> {
+    engine.stream_read(key, &mut vec![MaybeUninit::uninit(); room])
+}
+
+/// The second write goes at once, and is waiting to be reported when the stream has nothing
+/// left to write.
+fn a_shutdown_waits_for_writes_of_the_same_callback(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    let (mut first, mut second) = (Message::new(1), Message::new(2));
+    engine
+        .stream_write(stream, Token(2), first.buffers(), None)
+        .unwrap();
+    let mut events = Vec::new();
+    run(&mut engine, Mode::Default, |engine, event| {
+        if event == Event::Write(Token(2), Ok(()), 1) {
+            let buffers = second.buffers();
+            engine
+                .stream_write(stream, Token(3), buffers, None)
+                .unwrap();
+            engine.stream_shutdown(stream, Token(4)).unwrap();
+        }
+        events.push(event);
+    });
+    let expected = [
+        Event::Write(Token(2), Ok(()), 1),
+        Event::Write(Token(3), Ok(()), 2),
+        Event::Shutdown(Token(4), Ok(())),
+    ];
+    assert_eq!(events, expected);
+    let mut received = Vec::new();
+    theirs.read_to_end(&mut received).unwrap();
+    assert_eq!(received, b"xxx");
+}
+
+/// Somebody else watches the descriptor, so the stream cannot wait for room.
+fn a_write_that_cannot_wait_for_room_fails(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    fill(&ours);
+    let fd = ours.as_raw_fd();
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    let other = engine.poll_init(Token(2), fd).unwrap();
+    engine.poll_start(other, Readiness::READABLE).unwrap();
+    let (mut first, mut second) = (Message::new(1), Message::new(1));
+    for (token, message) in [(3, &mut first), (4, &mut second)] {
+        let written = engine.stream_write(stream, Token(token), message.buffers(), None);
+        assert!(written.is_ok(), "whatever comes of it is reported");
+    }
+    let failed = |token| Event::Write(Token(token), Err(Errno::EEXIST), 0);
+    assert_eq!(told(&mut engine), [failed(3), failed(4)]);
+    assert_eq!(engine.active_requests(), 0);
+    assert_eq!(engine.write_queue_size(stream), 0);
+    drop(theirs);
+}
+
+/// A stream that wants nothing gives its descriptor to whoever does, but has still to report
+/// what it has written.
+fn a_taken_descriptor_keeps_its_reports(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let fd = ours.as_raw_fd();
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    engine.read_start(stream).unwrap();
+    engine.read_stop(stream);
+    let mut message = Message::new(5);
+    engine
+        .stream_write(stream, Token(2), message.buffers(), None)
+        .unwrap();
+    let other = engine.poll_init(Token(3), fd).unwrap();
+    engine.poll_start(other, Readiness::READABLE).unwrap();
+    assert_eq!(told(&mut engine), [Event::Write(Token(2), Ok(()), 5)]);
+}
+
+/// The kernel does not read past a message that has descriptors with it, so a read that does
+/// not fill its room is not the last one.
+fn what_was_passed_before_a_hang_up_arrives(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let receiver = pipe_on(&mut engine, 1, ours, true);
+    let sender = pipe_on(&mut engine, 2, theirs, true);
+    let udp = engine.udp_init(Token(3), Some(2)).unwrap();
+    let mut messages = [Message::new(1), Message::new(2), Message::new(3)];
+    for (at, message) in messages.iter_mut().enumerate() {
+        let token = Token(10 + at as u64);
+        engine
+            .stream_write(sender, token, message.buffers(), Some(udp))
+            .unwrap();
+    }
+    assert_eq!(told(&mut engine).len(), 3, "all are written");
+    engine.close(sender).unwrap();
+    engine.close(udp).unwrap();
+    assert_eq!(told(&mut engine).len(), 2);
+
+    engine.read_start(receiver).unwrap();
+    let (mut reads, mut ended) = (Vec::new(), 0);
+    run(&mut engine, Mode::Default, |engine, event| match event {
+        Event::Read(_) => match read(engine, receiver, 100) {
+            Err(Errno::EOF) => ended += 1,
+            count => reads.push(count),
+        },
+        Event::ReadEnd(_, Errno::EOF) => ended += 1,
+        event => panic!("{event:?}"),
+    });
+    assert_eq!((reads, ended), (vec![Ok(1), Ok(2), Ok(3)], 1));
+    assert_eq!(engine.pending_descriptors(receiver).unwrap().0, 3);
+}
+
+/// The other end has left something unread, which the kernel calls a reset; what it has sent
+/// before is complete all the same.
+fn a_reset_after_data_is_the_end(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    (&mut &ours).write_all(b"unread").unwrap();
+    theirs.write_all(b"last words").unwrap();
+    drop(theirs);
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    engine.read_start(stream).unwrap();
+    let mut read_so_far = Vec::new();
+    run(&mut engine, Mode::Default, |engine, event| {
+        assert_eq!(event, Event::Read(Token(1)));
+        read_so_far.push(read(engine, stream, 100));
+    });
+    assert_eq!(read_so_far, [Ok(10), Err(Errno::EOF)]);
+    assert!(engine.is_writable(stream), "only one direction is over");
+}
+
+/// An engine on a simulated kernel that refuses to watch anything.
+fn refusing_engine() -> Engine {
+    let mut engine = engine_on(Mechanism::Sim(1));
+    let sim = engine.sim().expect("the kernel is simulated");
+    sim.use_kernel();
+    sim.set_faults(Faults {
+        refuse: 255,
+        ..Faults::default()
+    });
+    engine
+}
+
+#[test]
+fn what_the_poller_refuses_fails() {
+    let mut engine = refusing_engine();
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    fill(&ours);
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    engine.read_start(stream).unwrap();
+    let mut message = Message::new(1);
+    engine
+        .stream_write(stream, Token(2), message.buffers(), None)
+        .unwrap();
+    engine.stream_shutdown(stream, Token(3)).unwrap();
+    let expected = [
+        Event::ReadEnd(Token(1), Errno::ENOMEM),
+        Event::Write(Token(2), Err(Errno::ENOMEM), 0),
+        Event::Shutdown(Token(3), Ok(())),
+    ];
+    assert_eq!(told(&mut engine), expected);
+    assert!(!engine.is_alive());
+}
+
+#[test]
+fn a_server_hears_that_it_cannot_be_watched() {
+    let mut engine = refusing_engine();
+    let server = engine.tcp_init(Token(1), None).unwrap();
+    engine.stream_listen(server, 5).unwrap();
+    let refused = [Event::Connection(Token(1), Err(Errno::ENOMEM))];
+    assert_eq!(told(&mut engine), refused);
+    assert_eq!(told(&mut engine), [], "and hears of it once");
+    let sim = engine.sim().expect("the kernel is simulated");
+    sim.set_faults(Faults::default());
+    engine.stream_listen(server, 5).unwrap();
+    let client = engine.tcp_init(Token(2), None).unwrap();
+    let address = engine.stream_address(server, false).unwrap();
+    engine.tcp_connect(client, Token(3), &address).unwrap();
+    let mut events = told(&mut engine);
+    events.sort_by_key(|event| matches!(event, Event::Connect(..)));
+    let expected = [
+        Event::Connection(Token(1), Ok(())),
+        Event::Connect(Token(3), Ok(())),
+    ];
+    assert_eq!(events, expected, "unless it asks again");
+}
