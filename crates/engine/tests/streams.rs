@@ -4,7 +4,7 @@
 mod each_mechanism;
 
 use blacklight_engine::{
-    Buffers, Descriptor, Engine, Errno, Event, Faults, Key, Mechanism, Mode, Readiness, Token,
+    Buffers, Descriptor, Engine, Errno, Event, Faults, Key, Mechanism, Mode, Readiness, Run, Token,
 };
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use std::io::{Read, Write};
@@ -18,6 +18,8 @@ on_each_mechanism!(
     a_taken_descriptor_keeps_its_reports,
     what_was_passed_before_a_hang_up_arrives,
     a_reset_after_data_is_the_end,
+    answers_are_reported_before_the_next_stream_is_read,
+    answers_of_a_run_that_was_given_up_are_reported,
 );
 
 /// A message that can be written: the memory that the engine is lent.
@@ -246,4 +248,53 @@ fn a_server_hears_that_it_cannot_be_watched() {
         Event::Connect(Token(3), Ok(())),
     ];
     assert_eq!(events, expected, "unless it asks again");
+}
+
+/// Two streams with something to read each, which the test answers.
+fn two_to_answer(engine: &mut Engine) -> [(Key, UnixStream); 2] {
+    [1, 2].map(|token| {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let stream = pipe_on(engine, token, ours, false);
+        engine.read_start(stream).unwrap();
+        theirs.write_all(b"?").unwrap();
+        (stream, theirs)
+    })
+}
+
+fn answers_are_reported_before_the_next_stream_is_read(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let streams = two_to_answer(&mut engine);
+    let mut messages = [1, 1].map(Message::new);
+    let mut events = Vec::new();
+    run(&mut engine, Mode::Default, |engine, event| {
+        if let Event::Read(Token(token)) = event {
+            let at = token as usize - 1;
+            let stream = streams[at].0;
+            assert_eq!(read(engine, stream, 8), Ok(1));
+            let answer = messages[at].buffers();
+            (engine.stream_write(stream, Token(token + 10), answer, None)).unwrap();
+            engine.read_stop(stream);
+        }
+        events.push(event);
+    });
+    assert_eq!(events.len(), 4, "{events:?}");
+    for pair in events.chunks(2) {
+        let Event::Read(Token(token)) = pair[0] else {
+            panic!("{events:?}");
+        };
+        assert_eq!(pair[1], Event::Write(Token(token + 10), Ok(()), 1));
+    }
+}
+
+fn answers_of_a_run_that_was_given_up_are_reported(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let [(stream, _theirs), _] = two_to_answer(&mut engine);
+    let mut message = Message::new(1);
+    let mut first = Run::new(Mode::Default);
+    while engine.next(&mut first) != Some(Event::Read(Token(1))) {}
+    assert_eq!(read(&mut engine, stream, 8), Ok(1));
+    (engine.stream_write(stream, Token(3), message.buffers(), None)).unwrap();
+    let mut second = Run::new(Mode::Once);
+    let next = std::iter::from_fn(|| engine.next(&mut second)).next();
+    assert_eq!(next, Some(Event::Write(Token(3), Ok(()), 1)));
 }

@@ -432,7 +432,7 @@ impl Engine {
     pub(crate) fn stream_pending(&mut self, stream: u32, why: Pending) -> Cursor {
         match why {
             Pending::Fed => self.cursor(stream, POLLOUT, Step::Begin),
-            Pending::Refused(error) => self.cursor(stream, 0, Step::Refused(error)),
+            Pending::Refused(error) => self.cursor(stream, POLLOUT, Step::Refused(error)),
         }
     }
 
