@@ -60,7 +60,9 @@ fn soak(seed: u64, coverage: &mut Coverage) {
     let seed = Seed(seed);
     let before = open_descriptors();
     World::new(seed.0, Sockets::All).run(coverage);
-    assert_eq!(open_descriptors(), before, "descriptors are left open");
+    // The test harness itself may have had one open for a moment before.
+    let after = open_descriptors();
+    assert!(after <= before, "{before} descriptors before, {after} after");
 }
 
 #[test]
