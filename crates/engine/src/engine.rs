@@ -11,13 +11,12 @@ use crate::signal::Signals;
 use crate::slab::{NIL, Slab};
 use crate::spin::Spin;
 use crate::stream::Streams;
-use crate::timer_queue::{Entry, TimerQueue};
+use crate::timer_queue::TimerQueue;
 use crate::tty::Terminal;
 use crate::udp::Udps;
 use crate::wakeup::Receiver;
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// An event loop that calls nobody back.
@@ -50,10 +49,9 @@ use std::sync::Arc;
 pub struct Engine {
     pub(crate) handles: Handles,
     pub(crate) timers: TimerQueue,
-    /// Timers that the timers phase in progress has still to run, first due first.
-    pub(crate) ready: VecDeque<Entry>,
-    /// How many of them belong to that phase.
-    pub(crate) ready_left: usize,
+    /// The anchor of the timers that the timers phase in progress has still to run, first due
+    /// first.
+    pub(crate) ready: u32,
     pub(crate) idle: PhaseList,
     pub(crate) prepare: PhaseList,
     pub(crate) check: PhaseList,
@@ -90,9 +88,8 @@ impl Engine {
         let poller = Poller::new(mechanism, &receiver.mailbox)?;
         let mut handles = Handles::new()?;
         Ok(Engine {
-            timers: TimerQueue::default(),
-            ready: VecDeque::new(),
-            ready_left: 0,
+            timers: TimerQueue::new(&mut handles)?,
+            ready: handles.anchor()?,
             idle: PhaseList::new(&mut handles)?,
             prepare: PhaseList::new(&mut handles)?,
             check: PhaseList::new(&mut handles)?,

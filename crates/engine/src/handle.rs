@@ -5,7 +5,7 @@
 //! index. Handles stand in up to two lists:
 //!
 //! - the *walk list*, in the order of their creation, until they are closed for good;
-//! - a *phase list*, if they are started idle, prepare or check handles.
+//! - a *phase list*, if they are started idle, prepare or check handles, or timers.
 //!
 //! Lists are circular and run through sentinel entries of the same slab, so that taking a
 //! handle out needs no knowledge of which list it is in: that is how a phase can put its
@@ -20,7 +20,7 @@ use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::Errno;
 
 /// A handle's place in a circular list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
     prev: u32,
     next: u32,
@@ -82,7 +82,6 @@ pub enum HandleKind {
 pub(crate) struct Handle {
     pub(crate) token: Token,
     walk: Link,
-    next_closing: u32,
     active: bool,
     referenced: bool,
     closing: bool,
@@ -143,7 +142,6 @@ impl Handles {
         Handle {
             token,
             walk: UNLINKED,
-            next_closing: NIL,
             active: false,
             referenced: true,
             closing: false,
@@ -196,6 +194,7 @@ impl Handles {
         self[self.all].walk.next == self.all
     }
 
+    #[inline]
     fn lane(&mut self, lane: Lane, index: u32) -> &mut Link {
         let handle = &mut self.slab[index];
         match (lane, &mut handle.kind) {
@@ -204,20 +203,24 @@ impl Handles {
                 Lane::Phase,
                 Kind::Idle(link) | Kind::Prepare(link) | Kind::Check(link) | Kind::Sentinel(link),
             ) => link,
+            (Lane::Phase, Kind::Timer(timer)) => &mut timer.link,
             (Lane::Phase, kind) => unreachable!("{kind:?} is in no phase's list"),
         }
     }
 
+    #[inline]
     fn phase(&self, index: u32) -> Link {
         match self[index].kind {
             Kind::Idle(link) | Kind::Prepare(link) | Kind::Check(link) | Kind::Sentinel(link) => {
                 link
             }
+            Kind::Timer(timer) => timer.link,
             ref kind => unreachable!("{kind:?} is in no phase's list"),
         }
     }
 
     /// Puts an entry behind another.
+    #[inline]
     fn link(&mut self, lane: Lane, prev: u32, index: u32) {
         let next = self.lane(lane, prev).next;
         *self.lane(lane, index) = Link { prev, next };
@@ -225,6 +228,7 @@ impl Handles {
         self.lane(lane, next).prev = index;
     }
 
+    #[inline]
     fn unlink(&mut self, lane: Lane, index: u32) {
         let Link { prev, next } = std::mem::replace(self.lane(lane, index), UNLINKED);
         self.lane(lane, prev).next = next;
@@ -250,11 +254,63 @@ impl Handles {
         self.phase(anchor).next == anchor
     }
 
+    /// The first of a phase's list, if it has one.
+    #[inline]
+    pub(crate) fn phase_first(&self, anchor: u32) -> Option<u32> {
+        let first = self.phase(anchor).next;
+        (first != anchor).then_some(first)
+    }
+
+    /// The one before another in a phase's list, whose last is the one before its anchor.
+    #[inline]
+    pub(crate) fn phase_before(&self, anchor: u32, index: u32) -> Option<u32> {
+        let before = self.phase(index).prev;
+        (before != anchor).then_some(before)
+    }
+
+    /// The one after another in a phase's list, whose first is the one after its anchor.
+    #[inline]
+    pub(crate) fn phase_after(&self, anchor: u32, index: u32) -> Option<u32> {
+        let after = self.phase(index).next;
+        (after != anchor).then_some(after)
+    }
+
+    /// Moves the front of a phase's list, up to `last`, to the end of another list. Nothing is
+    /// moved if that is the anchor itself.
+    #[inline]
+    pub(crate) fn phase_move_front(&mut self, anchor: u32, last: u32, to: u32) {
+        if last == anchor {
+            return;
+        }
+        let first = self.phase(anchor).next;
+        let rest = self.phase(last).next;
+        self.lane(Lane::Phase, anchor).next = rest;
+        self.lane(Lane::Phase, rest).prev = anchor;
+        let end = self.phase(to).prev;
+        self.lane(Lane::Phase, end).next = first;
+        self.lane(Lane::Phase, first).prev = end;
+        self.lane(Lane::Phase, last).next = to;
+        self.lane(Lane::Phase, to).prev = last;
+    }
+
+    /// Puts a handle behind another in a phase's list, or first behind its anchor.
+    #[inline]
+    pub(crate) fn phase_insert_behind(&mut self, prev: u32, index: u32) {
+        self.link(Lane::Phase, prev, index);
+    }
+
+    /// Puts a handle last into its phase's list.
+    #[inline]
+    pub(crate) fn phase_append(&mut self, anchor: u32, index: u32) {
+        self.link(Lane::Phase, self.phase(anchor).prev, index);
+    }
+
     /// Puts a handle first into its phase's list: the last started runs first.
     pub(crate) fn phase_insert(&mut self, anchor: u32, index: u32) {
         self.link(Lane::Phase, anchor, index);
     }
 
+    #[inline]
     pub(crate) fn phase_remove(&mut self, index: u32) {
         self.unlink(Lane::Phase, index);
     }
@@ -276,7 +332,7 @@ impl Handles {
             return None;
         }
         self.unlink(Lane::Phase, index);
-        self.link(Lane::Phase, self.phase(list).prev, index);
+        self.phase_append(list, index);
         Some(self[index].token)
     }
 
@@ -302,6 +358,7 @@ impl Handles {
         }
     }
 
+    #[inline]
     fn count(&mut self, up: bool) {
         // A C program may have changed the count behind our back, so it must not trap.
         self.active = match up {
@@ -330,7 +387,7 @@ impl Handles {
 
     /// Queues a handle that is marked for the closing phase.
     pub(crate) fn queue_close(&mut self, index: u32) {
-        self.slab[index].next_closing = self.closing;
+        self.slab.set_next(index, self.closing);
         self.closing = index;
     }
 
@@ -356,13 +413,9 @@ impl Handles {
     /// Forgets the first handle of a closing chain. Returns its token and the rest.
     pub(crate) fn finish_close(&mut self, index: u32) -> (Token, u32) {
         self.unlink(Lane::Walk, index);
-        let Handle {
-            token,
-            next_closing,
-            ..
-        } = self[index];
+        let (token, rest) = (self[index].token, self.slab.next(index));
         self.slab.remove(index);
-        (token, next_closing)
+        (token, rest)
     }
 }
 

@@ -2,7 +2,8 @@
 //! recognised after its entry has been given to somebody else.
 //!
 //! Invariants: an entry's generation is odd while it is occupied and even while it is
-//! free; free entries form a chain through `next_free`. Growing is the only thing that
+//! free; free entries form a chain through `next`, which occupied ones may use for chains of
+//! their owner's. Growing is the only thing that
 //! allocates, and it reports [`Errno::ENOMEM`] instead of aborting.
 
 use blacklight_sys::Errno;
@@ -52,7 +53,7 @@ fn enlarge<T>(table: &mut Vec<T>) -> Result<(), Errno> {
 #[derive(Debug)]
 struct Slot<T> {
     generation: u32,
-    next_free: u32,
+    next: u32,
     value: T,
 }
 
@@ -82,7 +83,7 @@ impl<T> Slab<T> {
         }
         let slot = &mut self.slots[index as usize];
         debug_assert!(slot.generation & 1 == 0, "a free entry is occupied");
-        self.free = slot.next_free;
+        self.free = slot.next;
         slot.generation += 1;
         slot.value = value;
         Ok(Key {
@@ -99,7 +100,7 @@ impl<T> Slab<T> {
         make_room(&mut self.slots)?;
         self.slots.push(Slot {
             generation: 1,
-            next_free: NIL,
+            next: NIL,
             value,
         });
         Ok(Key {
@@ -114,8 +115,20 @@ impl<T> Slab<T> {
         assert!(slot.generation & 1 == 1, "a free entry is removed");
         // After 2^31 lives the generation starts again; zero stays reserved for "no key".
         slot.generation = slot.generation.wrapping_add(1);
-        slot.next_free = self.free;
+        slot.next = self.free;
         self.free = index;
+    }
+
+    /// What an occupied entry is chained to.
+    pub(crate) fn next(&self, index: u32) -> u32 {
+        self.slots[index as usize].next
+    }
+
+    /// Chains an occupied entry to another.
+    pub(crate) fn set_next(&mut self, index: u32, next: u32) {
+        let slot = &mut self.slots[index as usize];
+        debug_assert!(slot.generation & 1 == 1, "a free entry is chained");
+        slot.next = next;
     }
 
     /// The current key of an occupied entry.

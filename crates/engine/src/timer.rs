@@ -3,25 +3,39 @@
 //! Time is kept in nanoseconds, so that no timer fires before its time is up; what front
 //! ends say and hear is in milliseconds. A timer is in one of three states: *stopped*;
 //! *started*, with an entry in the queue; or *ready*, taken out of the queue by a timers
-//! phase in progress and waiting for its turn in it. A ready timer counts as inactive, and
+//! phase in progress and waiting for its turn in that phase's list. A ready timer counts as inactive, and
 //! can be stopped, restarted or closed by the timers that run before it. Timers that
 //! start during the phase wait for the next one.
 
 use crate::engine::Engine;
 use crate::event::Token;
-use crate::handle::Kind;
+use crate::handle::{Kind, Link, UNLINKED};
 use crate::slab::Key;
-use crate::timer_queue::Entry;
 use blacklight_sys::Errno;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-#[derive(Clone, Copy, Default, Debug)]
+/// Packed, so that a handle fits a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
 pub(crate) struct Timer {
-    due_ns: u64,
+    pub(crate) due_ns: u64,
     repeat_ms: u64,
     /// The number of the start that holds, or zero when stopped.
-    start: u64,
+    pub(crate) start: u64,
+    /// Its place in a list of the queue, or among those that are ready.
+    pub(crate) link: Link,
+}
+
+impl Default for Timer {
+    fn default() -> Timer {
+        Timer {
+            due_ns: 0,
+            repeat_ms: 0,
+            start: 0,
+            link: UNLINKED,
+        }
+    }
 }
 
 impl Engine {
@@ -51,19 +65,16 @@ impl Engine {
         let index = self.handles.open(key)?;
         self.timer_mut(index)?.repeat_ms = repeat_ms;
         self.stop_timer(index);
-        self.arm_timer(index, timeout_ms)
+        self.arm_timer(index, timeout_ms);
+        Ok(())
     }
 
-    fn arm_timer(&mut self, index: u32, timeout_ms: u64) -> Result<(), Errno> {
+    fn arm_timer(&mut self, index: u32, timeout_ms: u64) {
         let due_ns = self
             .now_ns
             .saturating_add(timeout_ms.saturating_mul(NS_PER_MS));
-        let start = self.timers.push(due_ns, index)?;
-        let timer = self.timer_mut(index)?;
-        timer.due_ns = due_ns;
-        timer.start = start;
+        self.timers.push(&mut self.handles, index, due_ns);
         self.handles.set_active(index, true);
-        Ok(())
     }
 
     /// Stops a timer. A stopped one stays stopped.
@@ -75,14 +86,8 @@ impl Engine {
     }
 
     pub(crate) fn stop_timer(&mut self, index: u32) {
-        if let Kind::Timer(timer) = &mut self.handles[index].kind {
-            timer.start = 0;
-        }
-        if self.handles.is_active(index) {
-            self.handles.set_active(index, false);
-            let handles = &self.handles;
-            self.timers.forget(|entry| is_live(handles, entry));
-        }
+        self.timers.remove(&mut self.handles, index);
+        self.handles.set_active(index, false);
     }
 
     /// Starts a repeating timer anew with its repeat as the time-out, and does nothing to
@@ -92,7 +97,7 @@ impl Engine {
         let repeat_ms = self.timer(index)?.repeat_ms;
         if repeat_ms != 0 {
             self.stop_timer(index);
-            self.arm_timer(index, repeat_ms)?;
+            self.arm_timer(index, repeat_ms);
         }
         Ok(())
     }
@@ -124,87 +129,30 @@ impl Engine {
         Ok(due_ns.saturating_sub(self.now_ns).div_ceil(NS_PER_MS))
     }
 
-    /// How long until the next timer is due, or `None` without timers.
+    /// How long until the next timer is due, or `None` without timers. The timers of a phase
+    /// in progress count as stopped.
     pub(crate) fn next_timer_in(&mut self) -> Option<u64> {
-        let handles = &self.handles;
-        let next = self.timers.peek(|entry| is_live(handles, entry));
-        // The timers of a phase in progress count as stopped. Behind them wait only those
-        // for which memory ran out; see `fire_timer`.
-        let left_over = self.ready.range(self.ready_left..);
-        let due_ns = next
-            .iter()
-            .chain(left_over)
-            .map(|entry| entry.due_ns)
-            .min()?;
+        let due_ns = self.timers.next_due_ns(&self.handles)?;
         Some(due_ns.saturating_sub(self.now_ns))
     }
 
     /// Opens a timers phase: takes all timers that are due out of the queue.
     pub(crate) fn collect_due_timers(&mut self) {
-        let handles = &mut self.handles;
-        while self.ready.try_reserve(1).is_ok() {
-            let due = self
-                .timers
-                .pop_due(self.now_ns, |entry| is_live(handles, entry));
-            let Some(entry) = due else { break };
-            handles.set_active(entry.handle, false);
-            self.ready.push_back(entry);
-        }
-        self.ready_left = self.ready.len();
+        (self.timers).take_due(&mut self.handles, self.now_ns, self.ready);
     }
 
     /// The next timer of the phase. A repeating one is started again first, so that its
     /// callback finds it as it will be.
+    #[inline]
     pub(crate) fn fire_timer(&mut self) -> Option<Token> {
-        while self.ready_left > 0 {
-            self.ready_left -= 1;
-            let entry = self.ready.pop_front()?;
-            if !is_live(&self.handles, &entry) {
-                continue;
-            }
-            let Kind::Timer(timer) = &mut self.handles[entry.handle].kind else {
-                continue;
-            };
-            if entry.due_ns > self.now_ns {
-                // It waits here because there was no memory to start it again.
-                timer.start = 0;
-                let left_ms = (entry.due_ns - self.now_ns).div_ceil(NS_PER_MS);
-                self.rearm_timer(entry.handle, left_ms);
-                continue;
-            }
-            timer.start = 0;
-            let repeat_ms = timer.repeat_ms;
-            if repeat_ms != 0 {
-                self.rearm_timer(entry.handle, repeat_ms);
-            }
-            return Some(self.handles[entry.handle].token);
+        let index = self.handles.phase_first(self.ready)?;
+        self.handles.phase_remove(index);
+        let timer = self.timer_mut(index).ok()?;
+        timer.start = 0;
+        let repeat_ms = timer.repeat_ms;
+        if repeat_ms != 0 {
+            self.arm_timer(index, repeat_ms);
         }
-        None
+        Some(self.handles[index].token)
     }
-
-    /// Starts a timer for which an entry has just been taken out of `ready`. Without
-    /// memory for the queue it keeps that place: late is better than lost.
-    fn rearm_timer(&mut self, index: u32, timeout_ms: u64) {
-        if self.arm_timer(index, timeout_ms).is_err() {
-            let entry = Entry {
-                due_ns: self
-                    .now_ns
-                    .saturating_add(timeout_ms.saturating_mul(NS_PER_MS)),
-                start: u64::MAX,
-                handle: index,
-            };
-            if let Kind::Timer(timer) = &mut self.handles[index].kind {
-                timer.due_ns = entry.due_ns;
-                timer.start = entry.start;
-            }
-            self.ready.push_back(entry);
-        }
-    }
-}
-
-/// Whether the timer still waits for this entry, and not for another or for none. The
-/// entry's handle may have been closed and its place taken by something else since.
-#[inline]
-fn is_live(handles: &crate::handle::Handles, entry: &Entry) -> bool {
-    matches!(&handles[entry.handle].kind, Kind::Timer(timer) if timer.start == entry.start)
 }

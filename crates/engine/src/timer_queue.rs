@@ -2,26 +2,30 @@
 //!
 //! Programs start timers mostly with a few different time-outs, so most of them are
 //! started in the order in which they will come due. The queue makes use of it: a timer
-//! that is due no earlier than the last one of some *run* is appended to that run, which
-//! costs nothing; only a timer that fits no run goes into a 4-ary heap. The next timer is
-//! the least of the runs' fronts and the heap's top.
+//! that is due no earlier than the last one of some *run* is appended to that run; only a
+//! timer that fits no run goes into a 4-ary heap. The next timer is the least of the runs'
+//! fronts and the heap's top.
 //!
-//! Entries are never searched for. Stopping a timer leaves its entry behind as *stale*:
-//! the caller knows an entry by its sequence number, and drops it when it surfaces. When
-//! more than half of the entries are stale the queue is swept, so that its size and the
-//! cost per operation stay within a constant of those of the live timers.
+//! Runs are lists through the timers themselves: starting, stopping and starting anew need
+//! neither memory nor a search. Entries of the heap are never searched for either. Stopping
+//! a timer leaves its entry behind as *stale*: it is known by the number of its start, and
+//! dropped when it surfaces. When more than half of the entries are stale the heap is
+//! swept, so that its size and the cost per operation stay within a constant of those of
+//! the live timers.
 
+use crate::handle::{Handles, Kind, UNLINKED};
 use crate::slab::make_room;
+use crate::timer::Timer;
 use blacklight_sys::Errno;
 
 /// A started timer: ordered by due time and then by the order of starting.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Entry {
-    pub(crate) due_ns: u64,
+struct Entry {
+    due_ns: u64,
     /// The number of this start. It identifies the entry: no two starts share one.
-    pub(crate) start: u64,
+    start: u64,
     /// The timer's index in the table of handles.
-    pub(crate) handle: u32,
+    handle: u32,
 }
 
 /// Enough for the usual mix of time-outs; looking at all fronts stays cheap.
@@ -30,152 +34,203 @@ const RUNS: usize = 4;
 /// Stale entries that are not worth a sweep yet.
 const FEW: usize = 64;
 
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct TimerQueue {
-    runs: [Sorted; RUNS],
+    /// The anchors of the runs' lists.
+    runs: [u32; RUNS],
+    /// No timer of a run is due later than this. The last one may have been stopped since,
+    /// and the one before it be due earlier.
+    ends_ns: [u64; RUNS],
     heap: Heap,
-    /// Started timers, of which each has one entry.
+    /// Entries of the heap that are not stale.
     live: usize,
     starts: u64,
 }
 
+fn timer(handles: &Handles, index: u32) -> Option<&Timer> {
+    match &handles[index].kind {
+        Kind::Timer(timer) => Some(timer),
+        _ => None,
+    }
+}
+
+/// Whether the timer still waits for this entry, and not for another or for none. The
+/// entry's handle may have been closed and its place taken by something else since.
+fn is_live(handles: &Handles, entry: &Entry) -> bool {
+    timer(handles, entry.handle).is_some_and(|timer| timer.start == entry.start)
+}
+
 impl TimerQueue {
-    /// Adds a timer and returns the number of this start, which is not zero.
-    pub(crate) fn push(&mut self, due_ns: u64, handle: u32) -> Result<u64, Errno> {
+    pub(crate) fn new(handles: &mut Handles) -> Result<TimerQueue, Errno> {
+        let mut runs = [0; RUNS];
+        for run in &mut runs {
+            *run = handles.anchor()?;
+        }
+        Ok(TimerQueue {
+            runs,
+            ends_ns: [0; RUNS],
+            heap: Heap::default(),
+            live: 0,
+            starts: 0,
+        })
+    }
+
+    /// Adds a stopped timer.
+    pub(crate) fn push(&mut self, handles: &mut Handles, index: u32, due_ns: u64) {
+        self.starts += 1;
+        let start = self.starts;
+        let Kind::Timer(timer) = &mut handles[index].kind else {
+            return;
+        };
+        timer.due_ns = due_ns;
+        timer.start = start;
+        if let Some(run) = self.run_for(handles, due_ns) {
+            self.ends_ns[run] = due_ns;
+            handles.phase_append(self.runs[run], index);
+            return;
+        }
         let entry = Entry {
             due_ns,
-            start: self.starts + 1,
+            start,
+            handle: index,
+        };
+        match self.heap.push(entry) {
+            Ok(()) => self.live += 1,
+            Err(_) => self.push_without_memory(handles, index, due_ns),
+        }
+    }
+
+    /// The run that ends closest before `due_ns`.
+    #[inline]
+    fn run_for(&mut self, handles: &Handles, due_ns: u64) -> Option<usize> {
+        let fits = |ends_ns: &[u64; RUNS]| {
+            let runs = (0..RUNS).filter(|&run| ends_ns[run] <= due_ns);
+            runs.max_by_key(|&run| ends_ns[run])
+        };
+        fits(&self.ends_ns).or_else(|| {
+            // Some may end earlier by now.
+            for (run, &anchor) in self.runs.iter().enumerate() {
+                let last = handles.phase_before(anchor, anchor);
+                let last = last.and_then(|last| timer(handles, last));
+                self.ends_ns[run] = last.map_or(0, |last| last.due_ns);
+            }
+            fits(&self.ends_ns)
+        })
+    }
+
+    /// Searches a run for a timer's place: that is slow, and better than to lose it.
+    #[cold]
+    fn push_without_memory(&mut self, handles: &mut Handles, index: u32, due_ns: u64) {
+        let anchor = self.runs[0];
+        let mut place = anchor;
+        while let Some(before) = handles.phase_before(anchor, place) {
+            place = before;
+            if timer(handles, place).is_some_and(|timer| timer.due_ns <= due_ns) {
+                handles.phase_insert_behind(place, index);
+                return;
+            }
+        }
+        handles.phase_insert_behind(anchor, index);
+    }
+
+    /// Takes out a timer that is in the queue, or in the list of those that a phase in
+    /// progress has still to run. One that is stopped stays as it is.
+    pub(crate) fn remove(&mut self, handles: &mut Handles, index: u32) {
+        let Kind::Timer(timer) = &mut handles[index].kind else {
+            return;
+        };
+        let was_started = timer.start != 0;
+        timer.start = 0;
+        if { timer.link } != UNLINKED {
+            handles.phase_remove(index);
+        } else if was_started {
+            self.live -= 1;
+            if self.heap.entries.len() - self.live > self.live + FEW {
+                self.heap.retain(|entry| is_live(handles, entry));
+            }
+        }
+    }
+
+    /// The first timer of a run.
+    #[inline]
+    fn front(&self, handles: &Handles, run: usize) -> Option<Entry> {
+        let handle = handles.phase_first(self.runs[run])?;
+        let &Timer { due_ns, start, .. } = timer(handles, handle)?;
+        Some(Entry {
+            due_ns,
+            start,
             handle,
-        };
-        match self.run_for(due_ns) {
-            Some(run) => run.push(entry)?,
-            None => self.heap.push(entry)?,
-        }
-        self.starts += 1;
-        self.live += 1;
-        Ok(entry.start)
+        })
     }
 
-    /// The run that ends closest before `due_ns`, else an empty one.
-    fn run_for(&mut self, due_ns: u64) -> Option<&mut Sorted> {
-        let fit = |run: &Sorted| match run.entries.last() {
-            None => Some(0),
-            Some(last) if last.due_ns <= due_ns => Some(last.due_ns.saturating_add(1)),
-            Some(_) => None,
-        };
-        let best = (0..RUNS).max_by_key(|&run| fit(&self.runs[run]))?;
-        fit(&self.runs[best])?;
-        Some(&mut self.runs[best])
-    }
-
-    /// Says that a timer with an entry in the queue has been stopped. `is_live` tells of
-    /// an entry whether its timer still waits for it.
-    pub(crate) fn forget(&mut self, is_live: impl Fn(&Entry) -> bool) {
-        self.live -= 1;
-        let entries = self.heap.entries.len() + self.runs.iter().map(Sorted::len).sum::<usize>();
-        if entries - self.live > self.live + FEW {
-            for run in &mut self.runs {
-                run.retain(&is_live);
-            }
-            self.heap.retain(&is_live);
-        }
-    }
-
-    /// The next entry, live or stale, and where it is.
-    fn first(&self) -> Option<(Entry, usize)> {
-        let fronts = self
-            .runs
-            .iter()
-            .enumerate()
-            .filter_map(|(i, run)| Some((*run.front()?, i)));
-        let top = self.heap.entries.first().map(|top| (*top, RUNS));
-        fronts.chain(top).min()
-    }
-
-    fn discard(&mut self, place: usize) {
-        match self.runs.get_mut(place) {
-            Some(run) => run.pop(),
-            None => self.heap.pop(),
-        }
-    }
-
-    /// The next live timer. Stale entries before it are dropped on the way.
+    /// The heap's first timer. Stale entries before it are dropped on the way.
     #[inline]
-    pub(crate) fn peek(&mut self, is_live: impl Fn(&Entry) -> bool) -> Option<Entry> {
-        while let Some((entry, place)) = self.first() {
-            if is_live(&entry) {
-                return Some(entry);
+    fn top(&mut self, handles: &Handles) -> Option<Entry> {
+        while let Some(&top) = self.heap.entries.first() {
+            if is_live(handles, &top) {
+                return Some(top);
             }
-            self.discard(place);
+            self.heap.pop();
         }
         None
     }
 
-    /// Takes out the next live timer if it is due.
+    /// When the next timer is due.
     #[inline]
-    pub(crate) fn pop_due(
-        &mut self,
-        now_ns: u64,
-        is_live: impl Fn(&Entry) -> bool,
-    ) -> Option<Entry> {
-        while let Some((entry, place)) = self.first() {
-            let live = is_live(&entry);
-            if live && entry.due_ns > now_ns {
-                return None;
+    pub(crate) fn next_due_ns(&mut self, handles: &Handles) -> Option<u64> {
+        let top = self.top(handles);
+        let fronts = (0..RUNS).filter_map(|run| self.front(handles, run));
+        fronts.chain(top).map(|entry| entry.due_ns).min()
+    }
+
+    /// Moves all timers that are due by `now_ns` to the end of the list `ready`, in order, and
+    /// makes them inactive.
+    pub(crate) fn take_due(&mut self, handles: &mut Handles, now_ns: u64, ready: u32) {
+        let end = Entry {
+            due_ns: now_ns.saturating_add(1),
+            start: 0,
+            handle: 0,
+        };
+        loop {
+            // The least of the fronts, and what has to come before the rest of its run.
+            let mut least = self.top(handles).filter(|top| *top < end);
+            let (mut place, mut bound) = (RUNS, end);
+            for run in 0..RUNS {
+                match (self.front(handles, run), least) {
+                    (Some(front), None) if front < bound => (least, place) = (Some(front), run),
+                    (Some(front), Some(before)) if front < before => {
+                        (least, place, bound) = (Some(front), run, before);
+                    }
+                    (Some(front), _) => bound = bound.min(front),
+                    (None, _) => {}
+                }
             }
-            self.discard(place);
-            if live {
+            let Some(least) = least else { return };
+            if place == RUNS {
+                self.heap.pop();
                 self.live -= 1;
-                return Some(entry);
+                handles.set_active(least.handle, false);
+                handles.phase_append(ready, least.handle);
+            } else {
+                self.take_front(handles, place, bound, ready);
             }
         }
-        None
-    }
-}
-
-/// Entries in order, taken from the front.
-#[derive(Default, Debug)]
-struct Sorted {
-    entries: Vec<Entry>,
-    /// How many of them have been taken already. Never all of them.
-    taken: usize,
-}
-
-impl Sorted {
-    fn len(&self) -> usize {
-        self.entries.len() - self.taken
     }
 
+    /// Moves the timers of a run that come before `bound`, of which there is one at the least.
     #[inline]
-    fn front(&self) -> Option<&Entry> {
-        self.entries.get(self.taken)
-    }
-
-    #[inline]
-    fn push(&mut self, entry: Entry) -> Result<(), Errno> {
-        if self.entries.len() == self.entries.capacity() && self.taken > self.len() {
-            // Moving the fewer entries that are left pays for itself.
-            self.entries.drain(..self.taken);
-            self.taken = 0;
+    fn take_front(&self, handles: &mut Handles, run: usize, bound: Entry, ready: u32) {
+        let anchor = self.runs[run];
+        let mut last = anchor;
+        while let Some(next) = handles.phase_after(anchor, last) {
+            match timer(handles, next) {
+                Some(timer) if (timer.due_ns, timer.start) < (bound.due_ns, bound.start) => {}
+                _ => break,
+            }
+            handles.set_active(next, false);
+            last = next;
         }
-        make_room(&mut self.entries)?;
-        self.entries.push(entry);
-        Ok(())
-    }
-
-    #[inline]
-    fn pop(&mut self) {
-        self.taken += 1;
-        if self.taken >= self.entries.len() {
-            self.entries.clear();
-            self.taken = 0;
-        }
-    }
-
-    fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
-        self.entries.drain(..self.taken);
-        self.taken = 0;
-        self.entries.retain(keep);
+        handles.phase_move_front(anchor, last, ready);
     }
 }
 
@@ -243,6 +298,7 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Token;
     use std::collections::BTreeSet;
 
     /// xorshift64*, so that a failure can be repeated.
@@ -257,38 +313,82 @@ mod tests {
         }
     }
 
+    /// A queue with a table of timers beside it.
+    struct Bench {
+        handles: Handles,
+        queue: TimerQueue,
+        ready: u32,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let mut handles = Handles::new().unwrap();
+            let queue = TimerQueue::new(&mut handles).unwrap();
+            let ready = handles.anchor().unwrap();
+            Bench {
+                handles,
+                queue,
+                ready,
+            }
+        }
+
+        fn timer(&mut self) -> u32 {
+            let timer = Kind::Timer(Timer::default());
+            self.handles.insert(timer, Token(0)).unwrap().index
+        }
+
+        fn push(&mut self, index: u32, due_ns: u64) {
+            self.queue.push(&mut self.handles, index, due_ns);
+        }
+
+        fn remove(&mut self, index: u32) {
+            self.queue.remove(&mut self.handles, index);
+        }
+
+        fn take_due(&mut self, now_ns: u64) -> Vec<u32> {
+            self.queue.take_due(&mut self.handles, now_ns, self.ready);
+            let mut taken = Vec::new();
+            while let Some(first) = self.handles.phase_first(self.ready) {
+                self.remove(first);
+                taken.push(first);
+            }
+            taken
+        }
+    }
+
+    /// Starts, starts anew and stops timers at random, and compares with a sorted set of
+    /// (due time, number of the start, timer).
     fn check(seed: u64, spread: u64) {
         let mut random = Random(seed);
-        let mut queue = TimerQueue::default();
+        let mut bench = Bench::new();
+        let timers: Vec<u32> = (0..500).map(|_| bench.timer()).collect();
         let mut model = BTreeSet::new();
         let mut now = 0;
-        for step in 0..5_000 {
+        for step in 0..5_000u64 {
             match random.below(8) {
-                0..4 => {
+                0..5 => {
+                    let timer = timers[random.below(500) as usize];
+                    model.retain(|&(_, _, other)| other != timer);
+                    bench.remove(timer);
                     let due = now + random.below(spread);
-                    let start = queue.push(due, step).unwrap();
-                    model.insert((due, start, step));
+                    bench.push(timer, due);
+                    model.insert((due, step, timer));
                 }
-                4..6 if !model.is_empty() => {
-                    let nth = random.below(model.len() as u64) as usize;
-                    let victim = *model.iter().nth(nth).unwrap();
-                    model.remove(&victim);
-                    queue.forget(|e| model.contains(&(e.due_ns, e.start, e.handle)));
+                5 => {
+                    let timer = timers[random.below(500) as usize];
+                    model.retain(|&(_, _, other)| other != timer);
+                    bench.remove(timer);
                 }
                 _ => now += random.below(spread / 2 + 1),
             }
-            let live = |e: &Entry| model.contains(&(e.due_ns, e.start, e.handle));
-            let first = queue.peek(live).map(|e| (e.due_ns, e.start, e.handle));
-            assert_eq!(first, model.first().copied(), "seed {seed}, step {step}");
-            if random.below(4) == 0 {
-                let due = queue
-                    .pop_due(now, live)
-                    .map(|e| (e.due_ns, e.start, e.handle));
-                let expected = model.first().copied().filter(|e| e.0 <= now);
-                assert_eq!(due, expected, "seed {seed}, step {step}");
-                if let Some(e) = due {
-                    model.remove(&e);
-                }
+            let next = bench.queue.next_due_ns(&bench.handles);
+            let expected = model.first().map(|&(due, ..)| due);
+            assert_eq!(next, expected, "seed {seed}, step {step}");
+            if random.below(8) == 0 {
+                let later = model.split_off(&(now + 1, 0, 0));
+                let due = std::mem::replace(&mut model, later);
+                let due: Vec<u32> = due.into_iter().map(|(.., timer)| timer).collect();
+                assert_eq!(bench.take_due(now), due, "seed {seed}, step {step}");
             }
         }
     }
@@ -302,27 +402,49 @@ mod tests {
 
     #[test]
     fn stale_entries_do_not_pile_up() {
-        let mut queue = TimerQueue::default();
-        let mut current = 0;
+        let mut bench = Bench::new();
+        let timers: Vec<u32> = (0..10).map(|_| bench.timer()).collect();
         for due in (0..100_000).rev() {
-            if current != 0 {
-                queue.forget(|_| false);
-            }
-            current = queue.push(due, 0).unwrap();
+            let timer = timers[due as usize % 10];
+            bench.remove(timer);
+            bench.push(timer, due);
         }
-        let entries = queue.heap.entries.len() + queue.runs.iter().map(Sorted::len).sum::<usize>();
-        assert!(entries <= 2 * FEW + 4, "{entries} entries for one timer");
-        assert_eq!(queue.peek(|e| e.start == current).unwrap().due_ns, 0);
+        let entries = bench.queue.heap.entries.len();
+        assert!(entries <= 2 * FEW + 20, "{entries} entries for ten timers");
+        assert_eq!(bench.queue.next_due_ns(&bench.handles), Some(0));
     }
 
     #[test]
-    fn timers_of_one_time_out_never_touch_the_heap() {
-        let mut queue = TimerQueue::default();
+    fn timers_of_a_few_time_outs_never_touch_the_heap() {
+        let mut bench = Bench::new();
         for now in 0..1_000 {
             for timeout in [5, 60, 1_000, 86_400] {
-                queue.push(now + timeout, 0).unwrap();
+                let timer = bench.timer();
+                bench.push(timer, now + timeout);
             }
         }
-        assert!(queue.heap.entries.is_empty());
+        assert!(bench.queue.heap.entries.is_empty());
+    }
+
+    #[test]
+    fn without_memory_timers_find_their_place_in_a_run() {
+        let mut bench = Bench::new();
+        for due in [30, 10, 20, 10, 40, 5] {
+            let timer = bench.timer();
+            bench.push(timer, due);
+            bench.remove(timer);
+            let Kind::Timer(entry) = &mut bench.handles[timer].kind else {
+                panic!("{timer} is no timer");
+            };
+            entry.due_ns = due;
+            (bench.queue).push_without_memory(&mut bench.handles, timer, due);
+        }
+        let mut order = Vec::new();
+        while let Some(due) = bench.queue.next_due_ns(&bench.handles) {
+            for _ in bench.take_due(due) {
+                order.push(due);
+            }
+        }
+        assert_eq!(order, [5, 10, 10, 20, 30, 40]);
     }
 }
