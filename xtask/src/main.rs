@@ -16,6 +16,7 @@ mod deb;
 mod dropin;
 mod echo;
 mod install;
+mod instructions;
 mod library;
 mod original;
 mod packaging;
@@ -56,6 +57,8 @@ enum Chore {
     Dropin,
     /// Install the library, its headers, and files for pkg-config and CMake.
     Install(install::Options),
+    /// Count the instructions of the loop's pure parts, and compare with what they were.
+    Instructions(instructions::Options),
     /// Build Debian packages in place of libuv1 and libuv1-dev.
     Deb(deb::Options),
     /// Build programs against an installation, and look into the Debian packages.
@@ -90,6 +93,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Clients(options) => clients::run(&options),
         Chore::Dropin => dropin::run(),
         Chore::Install(options) => install::run(&options),
+        Chore::Instructions(options) => instructions::run(&options),
         Chore::Deb(options) => deb::run(&options),
         Chore::Packaging => packaging::run(),
         Chore::Sanitize(options) => sanitize::run(&options),

@@ -85,6 +85,7 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
         }
     }
     steps.push(chore(&["dropin"])?);
+    steps.push(chore(&["instructions"])?);
     steps.push(chore(&["sanitize"])?);
     Ok(steps)
 }
