@@ -21,13 +21,13 @@ use blacklight_sys::Errno;
 
 /// A handle's place in a circular list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Link {
+struct Link {
     prev: u32,
     next: u32,
 }
 
 /// Not in any list.
-pub(crate) const UNLINKED: Link = Link {
+const UNLINKED: Link = Link {
     prev: NIL,
     next: NIL,
 };
@@ -36,9 +36,9 @@ pub(crate) const UNLINKED: Link = Link {
 #[derive(Debug)]
 pub(crate) enum Kind {
     Timer(crate::timer::Timer),
-    Idle(Link),
-    Prepare(Link),
-    Check(Link),
+    Idle,
+    Prepare,
+    Check,
     Async(crate::wakeup::Ticket),
     /// A poll handle and its I/O watcher.
     Poll(u32),
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
     /// A file system event handle, and its monitor while it is started.
     FsEvent(u32),
     /// Not a handle but the anchor of a list.
-    Sentinel(Link),
+    Sentinel,
 }
 
 /// The kinds of handles, as a front end sees them.
@@ -81,7 +81,10 @@ pub enum HandleKind {
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) token: Token,
+    /// Its place in the walk list.
     walk: Link,
+    /// Its place in a phase's list.
+    phase: Link,
     active: bool,
     referenced: bool,
     closing: bool,
@@ -142,6 +145,7 @@ impl Handles {
         Handle {
             token,
             walk: UNLINKED,
+            phase: UNLINKED,
             active: false,
             referenced: true,
             closing: false,
@@ -151,7 +155,7 @@ impl Handles {
 
     /// A new empty list.
     pub(crate) fn anchor(&mut self) -> Result<u32, Errno> {
-        let anchor = Self::entry(Kind::Sentinel(UNLINKED), Token(0));
+        let anchor = Self::entry(Kind::Sentinel, Token(0));
         let anchor = self.slab.insert(anchor)?.index;
         let alone = Link {
             prev: anchor,
@@ -197,26 +201,21 @@ impl Handles {
     #[inline]
     fn lane(&mut self, lane: Lane, index: u32) -> &mut Link {
         let handle = &mut self.slab[index];
-        match (lane, &mut handle.kind) {
-            (Lane::Walk, _) => &mut handle.walk,
-            (
-                Lane::Phase,
-                Kind::Idle(link) | Kind::Prepare(link) | Kind::Check(link) | Kind::Sentinel(link),
-            ) => link,
-            (Lane::Phase, Kind::Timer(timer)) => &mut timer.link,
-            (Lane::Phase, kind) => unreachable!("{kind:?} is in no phase's list"),
+        match lane {
+            Lane::Walk => &mut handle.walk,
+            Lane::Phase => &mut handle.phase,
         }
     }
 
     #[inline]
     fn phase(&self, index: u32) -> Link {
-        match self[index].kind {
-            Kind::Idle(link) | Kind::Prepare(link) | Kind::Check(link) | Kind::Sentinel(link) => {
-                link
-            }
-            Kind::Timer(timer) => timer.link,
-            ref kind => unreachable!("{kind:?} is in no phase's list"),
-        }
+        self[index].phase
+    }
+
+    /// Whether a handle is in a phase's list.
+    #[inline]
+    pub(crate) fn is_in_phase(&self, index: u32) -> bool {
+        self.phase(index) != UNLINKED
     }
 
     /// Puts an entry behind another.
@@ -467,9 +466,9 @@ impl Engine {
     pub fn kind(&self, key: Key) -> Option<HandleKind> {
         Some(match self.handles[self.handles.resolve(key)?].kind {
             Kind::Timer(_) => HandleKind::Timer,
-            Kind::Idle(_) => HandleKind::Idle,
-            Kind::Prepare(_) => HandleKind::Prepare,
-            Kind::Check(_) => HandleKind::Check,
+            Kind::Idle => HandleKind::Idle,
+            Kind::Prepare => HandleKind::Prepare,
+            Kind::Check => HandleKind::Check,
             Kind::Async(_) => HandleKind::Async,
             Kind::Poll(_) => HandleKind::Poll,
             Kind::Stream(stream) => self.stream_kind(stream),
@@ -478,7 +477,7 @@ impl Engine {
             Kind::Signal(_) => HandleKind::Signal,
             Kind::Process(_) => HandleKind::Process,
             Kind::FsEvent(_) => HandleKind::FsEvent,
-            Kind::Sentinel(_) => return None,
+            Kind::Sentinel => return None,
         })
     }
 
@@ -490,7 +489,7 @@ impl Engine {
         let index = self.handles.open(key)?;
         match self.handles[index].kind {
             Kind::Timer(_) => self.stop_timer(index),
-            Kind::Idle(_) | Kind::Prepare(_) | Kind::Check(_) => self.stop_loop_watcher(index),
+            Kind::Idle | Kind::Prepare | Kind::Check => self.stop_loop_watcher(index),
             Kind::Async(ticket) => self.retire_async(index, ticket),
             Kind::Poll(watcher) => self.release_poll(index, watcher),
             Kind::Stream(stream) => self.release_stream(index, stream),
@@ -505,7 +504,7 @@ impl Engine {
                 }
             }
             Kind::FsEvent(_) => self.stop_fs_event(index),
-            Kind::Sentinel(_) => return Err(Errno::EINVAL),
+            Kind::Sentinel => return Err(Errno::EINVAL),
         }
         self.handles.begin_close(index);
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::event::Token;
-use crate::handle::{Handles, Kind, UNLINKED};
+use crate::handle::{Handles, Kind};
 use crate::slab::Key;
 use blacklight_sys::Errno;
 
@@ -26,10 +26,11 @@ impl PhaseList {
         handles.is_list_empty(self.started)
     }
 
-    /// Opens the phase.
+    /// Opens the phase; whether there is anything to run in it.
     #[inline]
-    pub(crate) fn begin(&self, handles: &mut Handles) {
+    pub(crate) fn begin(&self, handles: &mut Handles) -> bool {
         handles.phase_begin(self.started, self.aside);
+        !handles.is_list_empty(self.aside)
     }
 
     /// The next handle to run in the phase.
@@ -43,26 +44,26 @@ impl Engine {
     /// Makes an idle handle: while started it runs on every turn, and the loop does not
     /// sleep.
     pub fn idle_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::Idle(UNLINKED), token)
+        self.handles.insert(Kind::Idle, token)
     }
 
     /// Makes a prepare handle: while started it runs right before each poll.
     pub fn prepare_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::Prepare(UNLINKED), token)
+        self.handles.insert(Kind::Prepare, token)
     }
 
     /// Makes a check handle: while started it runs right after each poll.
     pub fn check_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::Check(UNLINKED), token)
+        self.handles.insert(Kind::Check, token)
     }
 
     /// Starts an idle, prepare or check handle. A started one stays as it is.
     pub fn loop_watcher_start(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         let list = match self.handles[index].kind {
-            Kind::Idle(_) => self.idle.started,
-            Kind::Prepare(_) => self.prepare.started,
-            Kind::Check(_) => self.check.started,
+            Kind::Idle => self.idle.started,
+            Kind::Prepare => self.prepare.started,
+            Kind::Check => self.check.started,
             _ => return Err(Errno::EINVAL),
         };
         if !self.handles.is_active(index) {
@@ -76,7 +77,7 @@ impl Engine {
     pub fn loop_watcher_stop(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         match self.handles[index].kind {
-            Kind::Idle(_) | Kind::Prepare(_) | Kind::Check(_) => self.stop_loop_watcher(index),
+            Kind::Idle | Kind::Prepare | Kind::Check => self.stop_loop_watcher(index),
             _ => return Err(Errno::EINVAL),
         }
         Ok(())

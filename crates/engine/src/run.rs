@@ -152,28 +152,16 @@ impl Engine {
         None
     }
 
-    /// What comes after a phase that has nothing more to hand out, opened.
+    /// What comes after a phase that has nothing more to hand out, opened. Phases in which
+    /// there is nothing to do are passed over.
     fn following(&mut self, run: &mut Run) -> Phase {
         match run.phase {
             Phase::Enter => self.enter(run),
-            Phase::TimersFirst => Phase::Turn,
-            Phase::Turn => self.turn(run),
-            Phase::Pending => {
-                self.idle.begin(&mut self.handles);
-                Phase::Idle
-            }
-            Phase::Idle => {
-                self.prepare.begin(&mut self.handles);
-                Phase::Prepare
-            }
-            Phase::Prepare => {
-                self.poll_phase(run);
-                Phase::Io
-            }
-            Phase::Io => {
-                self.collect_work();
-                Phase::Work
-            }
+            Phase::TimersFirst | Phase::Turn => self.turn(run),
+            Phase::Pending => self.open_idle(run),
+            Phase::Idle => self.open_prepare(run),
+            Phase::Prepare => self.open_io(run),
+            Phase::Io => self.open_work(run),
             Phase::Work => {
                 self.receiver.collect();
                 Phase::Asyncs
@@ -196,25 +184,75 @@ impl Engine {
                     run.round = self.watchers.pending_len();
                     return Phase::PendingAgain;
                 }
-                self.check.begin(&mut self.handles);
-                Phase::Check
+                self.open_check(run)
             }
-            Phase::Check => {
-                self.begin_closing();
-                Phase::Closing
-            }
-            Phase::Closing => {
-                self.begin_timers();
-                Phase::Timers
-            }
-            Phase::Timers => {
-                run.alive = self.is_alive();
-                match run.mode {
-                    Mode::Default => Phase::Turn,
-                    Mode::Once | Mode::NoWait => self.finish(),
-                }
-            }
+            Phase::Check => self.open_closing(run),
+            Phase::Closing => self.open_timers(run),
+            Phase::Timers => self.end_turn(run),
             Phase::Done => Phase::Done,
+        }
+    }
+
+    fn open_idle(&mut self, run: &mut Run) -> Phase {
+        match self.idle.begin(&mut self.handles) {
+            true => Phase::Idle,
+            false => self.open_prepare(run),
+        }
+    }
+
+    fn open_prepare(&mut self, run: &mut Run) -> Phase {
+        match self.prepare.begin(&mut self.handles) {
+            true => Phase::Prepare,
+            false => self.open_io(run),
+        }
+    }
+
+    fn open_io(&mut self, run: &mut Run) -> Phase {
+        self.poll_phase(run);
+        Phase::Io
+    }
+
+    /// What has come from other threads, signal handlers and children follows the I/O.
+    fn open_work(&mut self, run: &mut Run) -> Phase {
+        let nothing_came = self.receiver.is_quiet()
+            && self.signals.is_quiet()
+            && !self.processes.has_ended()
+            && !self.watchers.has_pending();
+        if nothing_came {
+            return self.open_check(run);
+        }
+        self.collect_work();
+        Phase::Work
+    }
+
+    fn open_check(&mut self, run: &mut Run) -> Phase {
+        match self.check.begin(&mut self.handles) {
+            true => Phase::Check,
+            false => self.open_closing(run),
+        }
+    }
+
+    fn open_closing(&mut self, run: &mut Run) -> Phase {
+        self.begin_closing();
+        match self.closing_now {
+            NIL => self.open_timers(run),
+            _ => Phase::Closing,
+        }
+    }
+
+    fn open_timers(&mut self, run: &mut Run) -> Phase {
+        self.update_time();
+        match self.collect_due_timers() {
+            true => Phase::Timers,
+            false => self.end_turn(run),
+        }
+    }
+
+    fn end_turn(&mut self, run: &mut Run) -> Phase {
+        run.alive = self.is_alive();
+        match run.mode {
+            Mode::Default => Phase::Turn,
+            Mode::Once | Mode::NoWait => self.finish(),
         }
     }
 
@@ -233,7 +271,8 @@ impl Engine {
         } else if run.mode == Mode::Default && !self.stop_requested {
             // These timers run on behalf of a loop that was alive when the run began, and
             // it takes its turn even if they leave nothing alive.
-            self.begin_timers();
+            self.update_time();
+            self.collect_due_timers();
             return Phase::TimersFirst;
         }
         Phase::Turn
@@ -254,12 +293,10 @@ impl Engine {
         }
         run.may_sleep = !self.watchers.has_pending() && self.idle.is_empty(&self.handles);
         run.round = self.watchers.pending_len();
-        Phase::Pending
-    }
-
-    fn begin_timers(&mut self) {
-        self.update_time();
-        self.collect_due_timers();
+        match run.round {
+            0 => self.open_idle(run),
+            _ => Phase::Pending,
+        }
     }
 
     /// The next of the pending callbacks that were queued when the round began.

@@ -77,6 +77,11 @@ impl Signals {
             .is_some_and(Subscription::has_pending)
     }
 
+    /// Whether nothing is to be handed out.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.due.is_empty() && self.settling.is_none() && !self.has_pending()
+    }
+
     fn insert(&mut self, owner: Owner) -> Result<u32, Errno> {
         let watcher = Watcher {
             owner,

@@ -9,33 +9,20 @@
 
 use crate::engine::Engine;
 use crate::event::Token;
-use crate::handle::{Kind, Link, UNLINKED};
+use crate::handle::Kind;
 use crate::slab::Key;
 use blacklight_sys::Errno;
 
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Packed, so that a handle fits a cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 #[repr(C, packed(4))]
 pub(crate) struct Timer {
     pub(crate) due_ns: u64,
     repeat_ms: u64,
     /// The number of the start that holds, or zero when stopped.
     pub(crate) start: u64,
-    /// Its place in a list of the queue, or among those that are ready.
-    pub(crate) link: Link,
-}
-
-impl Default for Timer {
-    fn default() -> Timer {
-        Timer {
-            due_ns: 0,
-            repeat_ms: 0,
-            start: 0,
-            link: UNLINKED,
-        }
-    }
 }
 
 impl Engine {
@@ -136,9 +123,12 @@ impl Engine {
         Some(due_ns.saturating_sub(self.now_ns))
     }
 
-    /// Opens a timers phase: takes all timers that are due out of the queue.
-    pub(crate) fn collect_due_timers(&mut self) {
+    /// Opens a timers phase: takes all timers that are due out of the queue. Returns whether
+    /// there are any.
+    #[inline]
+    pub(crate) fn collect_due_timers(&mut self) -> bool {
         (self.timers).take_due(&mut self.handles, self.now_ns, self.ready);
+        !self.handles.is_list_empty(self.ready)
     }
 
     /// The next timer of the phase. A repeating one is started again first, so that its

@@ -13,7 +13,7 @@
 //! swept, so that its size and the cost per operation stay within a constant of those of
 //! the live timers.
 
-use crate::handle::{Handles, Kind, UNLINKED};
+use crate::handle::{Handles, Kind};
 use crate::slab::make_room;
 use crate::timer::Timer;
 use blacklight_sys::Errno;
@@ -45,6 +45,9 @@ pub(crate) struct TimerQueue {
     /// Entries of the heap that are not stale.
     live: usize,
     starts: u64,
+    /// No timer is due before this, and if it `is_exact`, one is due then.
+    next_ns: Option<u64>,
+    is_exact: bool,
 }
 
 fn timer(handles: &Handles, index: u32) -> Option<&Timer> {
@@ -72,6 +75,8 @@ impl TimerQueue {
             heap: Heap::default(),
             live: 0,
             starts: 0,
+            next_ns: None,
+            is_exact: true,
         })
     }
 
@@ -84,6 +89,7 @@ impl TimerQueue {
         };
         timer.due_ns = due_ns;
         timer.start = start;
+        self.next_ns = Some(self.next_ns.map_or(due_ns, |next| next.min(due_ns)));
         if let Some(run) = self.run_for(handles, due_ns) {
             self.ends_ns[run] = due_ns;
             handles.phase_append(self.runs[run], index);
@@ -141,7 +147,8 @@ impl TimerQueue {
         };
         let was_started = timer.start != 0;
         timer.start = 0;
-        if { timer.link } != UNLINKED {
+        self.is_exact &= Some(timer.due_ns) != self.next_ns;
+        if handles.is_in_phase(index) {
             handles.phase_remove(index);
         } else if was_started {
             self.live -= 1;
@@ -178,14 +185,30 @@ impl TimerQueue {
     /// When the next timer is due.
     #[inline]
     pub(crate) fn next_due_ns(&mut self, handles: &Handles) -> Option<u64> {
+        if !self.is_exact {
+            self.find_next(handles);
+        }
+        self.next_ns
+    }
+
+    fn find_next(&mut self, handles: &Handles) {
         let top = self.top(handles);
         let fronts = (0..RUNS).filter_map(|run| self.front(handles, run));
-        fronts.chain(top).map(|entry| entry.due_ns).min()
+        self.next_ns = fronts.chain(top).map(|entry| entry.due_ns).min();
+        self.is_exact = true;
     }
 
     /// Moves all timers that are due by `now_ns` to the end of the list `ready`, in order, and
     /// makes them inactive.
+    #[inline]
     pub(crate) fn take_due(&mut self, handles: &mut Handles, now_ns: u64, ready: u32) {
+        if self.next_ns.is_some_and(|next| next <= now_ns) {
+            self.take_all_due(handles, now_ns, ready);
+            self.find_next(handles);
+        }
+    }
+
+    fn take_all_due(&mut self, handles: &mut Handles, now_ns: u64, ready: u32) {
         let end = Entry {
             due_ns: now_ns.saturating_add(1),
             start: 0,

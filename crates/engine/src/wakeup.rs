@@ -316,6 +316,12 @@ impl Receiver {
         (chain, length)
     }
 
+    /// Whether nothing is to be handed out.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.chain == NIL && self.completed == NIL && self.mailbox.is_empty()
+    }
+
     /// The next send to deliver.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Token> {
