@@ -1,12 +1,15 @@
 //! `blacklight demo`: a program with something for every phase, and a picture of its run.
 //!
 //! Four timers, an idle handle that runs for a while, prepare and check handles, a thread
-//! that sends to an async handle, and another that writes into a watched pipe.
+//! that sends to an async handle, another that writes into a watched pipe, and an echo server
+//! with a client of its own.
 
+use crate::echo::Echo;
 use blacklight::{Async, Check, Dispatch, Idle, Loop, Mechanism, Mode};
 use blacklight::{Phase, Poll, Prepare, Readiness, Timer};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, PipeReader, Read, Write};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -49,6 +52,7 @@ struct Program {
     check: Check,
     wakeup: Async,
     pipe: Poll<PipeReader>,
+    echo: Echo,
     sender: JoinHandle<Vec<()>>,
     writer: JoinHandle<Vec<io::Result<usize>>>,
     /// Dropping these ends the threads.
@@ -116,6 +120,7 @@ fn start(lp: &Loop, ms: u64) -> io::Result<Program> {
         check,
         wakeup,
         pipe,
+        echo: Echo::start(lp)?,
         sender,
         writer,
         ends: [end_sender, end_writer],
@@ -163,17 +168,25 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     let begun = Instant::now();
     let program = start(&lp, options.ms)?;
     lp.run(Mode::Default);
-    let (sent, written, received) = finish(&lp, program)?;
+    let outcome = finish(&lp, program)?;
     let elapsed = begun.elapsed();
 
     let tally = tally.borrow();
     let mut out = io::stdout().lock();
     draw(&mut out, &lp, &tally, elapsed, io::stdout().is_terminal())?;
     let woken = tally.of(Phase::Poll).count();
+    let Outcome {
+        sent,
+        written,
+        received,
+        server,
+        echoed,
+    } = outcome;
     writeln!(
         out,
-        "\n  {sent} sends and {written} bytes from two threads made {woken} callbacks; \
-         {received} bytes arrived."
+        "\n  {sent} sends and {written} bytes from two threads, {received} of which arrived;\n  \
+         {echoed} bytes to the echo server at {server} and back, each of them checked:\n  \
+         {woken} callbacks in the poll phase."
     )?;
     if written != received {
         return Err(io::Error::other(format!(
@@ -183,19 +196,39 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the threads, reads what is left in the pipe, and closes all handles.
-fn finish(lp: &Loop, program: Program) -> io::Result<(u64, u64, u64)> {
+/// What the program has done.
+struct Outcome {
+    /// Wake-ups that were asked for.
+    sent: u64,
+    /// Bytes through the pipe.
+    written: u64,
+    received: u64,
+    server: SocketAddr,
+    /// Bytes there and back.
+    echoed: u64,
+}
+
+/// Ends the threads, takes what is still on its way, and closes all handles.
+fn finish(lp: &Loop, program: Program) -> io::Result<Outcome> {
     drop(program.ends);
     let panicked = |_| io::Error::other("a thread of the demo panicked");
     let sent = program.sender.join().map_err(panicked)?.len() as u64;
     let written = program.writer.join().map_err(panicked)?;
     let written = written.into_iter().sum::<io::Result<usize>>()? as u64;
-    while *program.received.borrow() < written && lp.run(Mode::NoWait) {}
+    let is_on_its_way = || *program.received.borrow() < written || program.echo.is_waiting();
+    while is_on_its_way() && lp.run(Mode::NoWait) {}
     drop((program.timers, program.idle, program.prepare, program.check));
     drop((program.wakeup, program.pipe));
+    let (server, echoed) = program.echo.finish()?;
     lp.run(Mode::Default);
     let received = *program.received.borrow();
-    Ok((sent, written, received))
+    Ok(Outcome {
+        sent,
+        written,
+        received,
+        server,
+        echoed,
+    })
 }
 
 fn draw(

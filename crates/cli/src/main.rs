@@ -4,6 +4,7 @@
 
 mod demo;
 mod doctor;
+mod echo;
 mod elf;
 mod library;
 mod linker;

@@ -68,3 +68,20 @@ fn doctor_tells_of_a_program_without_libuv() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("loads no libuv when it starts"), "{said}");
 }
+
+#[test]
+fn the_demo_talks_to_itself_and_ends() {
+    for poller in ["select", "poll", "epoll"] {
+        let output = blacklight(&["demo", "--ms", "100", "--poller", poller]);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        assert!(said.contains(&format!("blacklight on {poller}")), "{said}");
+        let echoed = said.lines().find_map(|line| {
+            let (count, _) = line
+                .trim()
+                .split_once(" bytes to the echo server at 127.0.0.1:")?;
+            count.parse::<u64>().ok()
+        });
+        assert!(echoed.is_some_and(|bytes| bytes > 0), "{said}");
+    }
+}

@@ -13,7 +13,13 @@ impl Engine {
     pub fn pipe_init(&mut self, token: Token, ipc: bool) -> Result<Key, Errno> {
         let key = self.stream_init(token, HandleKind::Pipe)?;
         let index = self.open_stream(key)?;
-        self.stream_mut(index).ipc = ipc;
+        if ipc {
+            if let Err(error) = self.stream_extra(index) {
+                self.stream_discard(key, index);
+                return Err(error);
+            }
+            self.stream_mut(index).ipc = true;
+        }
         Ok(key)
     }
 
@@ -51,6 +57,10 @@ impl Engine {
                     .into_boxed_c_str(),
             ),
         };
+        if path.is_some() {
+            // What has been bound cannot be taken back, so room for its path comes first.
+            self.stream_extra(index)?;
+        }
         let socket = socket::socket(socket::AF_UNIX, socket::SOCK_STREAM)?;
         match socket::bind(socket.raw(), &address) {
             // A directory of the path is missing. libuv says so in this way, for Windows' sake.
@@ -59,7 +69,9 @@ impl Engine {
         }
         self.stream_attach(index, socket)
             .map_err(|(error, _)| error)?;
-        self.stream_mut(index).path = path;
+        if let Some(extra) = self.known_extra(index) {
+            extra.path = path;
+        }
         Ok(())
     }
 

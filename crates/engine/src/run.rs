@@ -301,14 +301,12 @@ impl Engine {
 
     /// The next of the pending callbacks that were queued when the round began.
     fn next_pending(&mut self, run: &mut Run) -> Option<Event> {
-        if let Some(event) = self.go_on(run) {
-            return Some(event);
-        }
-        while run.round > 0 {
-            run.round -= 1;
-            let Some((watcher, why)) = self.io_next_pending() else {
-                break;
-            };
+        loop {
+            if let Some(event) = self.go_on(run) {
+                return Some(event);
+            }
+            run.round = run.round.checked_sub(1)?;
+            let (watcher, why) = self.io_next_pending()?;
             match self.watchers.get(watcher).owner {
                 Owner::Poll(index) => {
                     if let Pending::Refused(error) = why {
@@ -331,11 +329,7 @@ impl Engine {
                 }
                 Owner::Udp(udp) => run.in_hand = InHand::Udp(self.udp_pending(udp, why)),
             }
-            if let Some(event) = self.go_on(run) {
-                return Some(event);
-            }
         }
-        None
     }
 
     /// How long the loop may sleep now: not at all when it is stopping, when nothing is
@@ -457,42 +451,41 @@ impl Engine {
     /// The next event of the batch that somebody wants. A full batch is followed by another.
     #[inline]
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
-        if let Some(event) = self.go_on(run) {
-            return Some(event);
-        }
         loop {
-            while let Some((mask, data)) = self.poller.event(run.cursor) {
-                run.cursor += 1;
-                let Some((watcher, mask)) = self.io_match(mask, data) else {
-                    continue;
-                };
-                match self.watchers.get(watcher).owner {
-                    Owner::Poll(index) => return Some(self.poll_event(watcher, index, Ok(mask))),
-                    Owner::Process(process) => self.process_ready(process, Ok(mask)),
-                    Owner::Inotify => {
-                        self.inotify_ready();
-                        run.in_hand = InHand::Inotify;
-                    }
-                    Owner::Stream(stream) => {
-                        run.in_hand = InHand::Stream(self.stream_ready(stream, mask));
-                    }
-                    Owner::Udp(udp) => run.in_hand = InHand::Udp(self.udp_ready(udp, mask)),
-                }
-                if let Some(event) = self.go_on(run) {
-                    return Some(event);
-                }
+            if let Some(event) = self.go_on(run) {
+                return Some(event);
             }
-            if !self.poller.is_full() || run.polls == MAX_POLLS {
-                return None;
+            let Some((mask, data)) = self.poller.event(run.cursor) else {
+                if !self.poller.is_full() || run.polls == MAX_POLLS {
+                    return None;
+                }
+                run.polls += 1;
+                run.cursor = 0;
+                self.poll_io(Some(0));
+                continue;
+            };
+            run.cursor += 1;
+            let Some((watcher, mask)) = self.io_match(mask, data) else {
+                continue;
+            };
+            match self.watchers.get(watcher).owner {
+                Owner::Poll(index) => return Some(self.poll_event(watcher, index, Ok(mask))),
+                Owner::Process(process) => self.process_ready(process, Ok(mask)),
+                Owner::Inotify => {
+                    self.inotify_ready();
+                    run.in_hand = InHand::Inotify;
+                }
+                Owner::Stream(stream) => {
+                    run.in_hand = InHand::Stream(self.stream_ready(stream, mask));
+                }
+                Owner::Udp(udp) => run.in_hand = InHand::Udp(self.udp_ready(udp, mask)),
             }
-            run.polls += 1;
-            run.cursor = 0;
-            self.poll_io(Some(0));
         }
     }
 
-    /// Goes on with what is in hand up to the next thing to call, or to its end.
-    #[inline]
+    /// Goes on with what is in hand up to the next thing to call, or to its end. Mostly there
+    /// is nothing, which should not cost a call.
+    #[inline(always)]
     fn go_on(&mut self, run: &mut Run) -> Option<Event> {
         let event = match &mut run.in_hand {
             InHand::Nothing => return None,

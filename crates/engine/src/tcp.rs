@@ -18,22 +18,18 @@ pub struct KeepAlive {
     pub count: u32,
 }
 
-/// Options that were set before there was a socket.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct TcpOptions {
+/// Sets the options that were asked for before there was a socket.
+pub(crate) fn apply_options(
+    fd: RawFd,
     nodelay: bool,
     keepalive: Option<KeepAlive>,
-}
-
-impl TcpOptions {
-    pub(crate) fn apply(&self, fd: RawFd) -> Result<(), Errno> {
-        if self.nodelay {
-            socket::set_tcp_option(fd, TcpOption::NoDelay, 1)?;
-        }
-        match self.keepalive {
-            Some(keepalive) => set_keepalive(fd, Some(keepalive)),
-            None => Ok(()),
-        }
+) -> Result<(), Errno> {
+    if nodelay {
+        socket::set_tcp_option(fd, TcpOption::NoDelay, 1)?;
+    }
+    match keepalive {
+        Some(keepalive) => set_keepalive(fd, Some(keepalive)),
+        None => Ok(()),
     }
 }
 
@@ -167,7 +163,7 @@ impl Engine {
         if let Ok(fd) = self.raw_fd(index) {
             socket::set_tcp_option(fd, TcpOption::NoDelay, i32::from(on))?;
         }
-        self.stream_mut(index).tcp.nodelay = on;
+        self.stream_mut(index).nodelay = on;
         Ok(())
     }
 
@@ -175,9 +171,9 @@ impl Engine {
     pub fn tcp_keepalive(&mut self, key: Key, keepalive: Option<KeepAlive>) -> Result<(), Errno> {
         let index = self.open_tcp(key)?;
         if let Ok(fd) = self.raw_fd(index) {
-            set_keepalive(fd, keepalive)?;
+            return set_keepalive(fd, keepalive);
         }
-        self.stream_mut(index).tcp.keepalive = keepalive;
+        self.stream_extra(index)?.keepalive = keepalive;
         Ok(())
     }
 

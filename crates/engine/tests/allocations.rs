@@ -2,13 +2,13 @@
 
 mod each_mechanism;
 
-use blacklight_engine::{AddressRef, Buffers, SenderRoom};
+use blacklight_engine::{AddressRef, Buffers, Descriptor, SenderRoom};
 use blacklight_engine::{Engine, Event, Job, Key, Mechanism, Mode, Readiness, Token, WorkKind};
 use each_mechanism::{engine_on, on_each_mechanism, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 
 /// The system's allocator, with each thread's requests counted.
@@ -84,6 +84,9 @@ on_each_mechanism!(
     a_request_to_the_pool,
     a_cancelled_request,
     a_datagram,
+    an_echo_over_tcp,
+    an_echo_over_a_pipe,
+    a_message_that_has_to_wait,
 );
 
 /// A turn of the loop, and how many callbacks there were in it.
@@ -320,11 +323,12 @@ fn a_cancelled_request(mechanism: Mechanism) {
     });
 }
 
+/// A `struct iovec`.
+#[repr(C)]
+struct Slice(*const u8, usize);
+
 /// Sent at once, queued behind another, reported and received.
 fn a_datagram(mechanism: Mechanism) {
-    /// A `struct iovec`.
-    #[repr(C)]
-    struct Slice(*const u8, usize);
     let mut engine = engine_on(mechanism);
     let receiver = engine.udp_init(Token(1), None).unwrap();
     engine.udp_receive_start(receiver).unwrap();
@@ -359,5 +363,133 @@ fn a_datagram(mechanism: Mechanism) {
             });
         }
         assert_eq!(reports, 3);
+    });
+}
+
+/// Both ends of a connection, by way of a server.
+fn connected(engine: &mut Engine, server: Key, ends: [Key; 2], connect: impl FnOnce(&mut Engine)) {
+    engine.stream_listen(server, 1).unwrap();
+    connect(engine);
+    let mut steps = 0;
+    while steps < 2 {
+        run(engine, Mode::Once, |engine, event| {
+            steps += 1;
+            if let Event::Connection(_, result) = event {
+                result.unwrap();
+                engine.stream_accept(server, ends[1]).unwrap();
+            }
+        });
+    }
+    engine.close(server).unwrap();
+    assert_eq!(turn(engine), 1);
+}
+
+fn an_echo_over_tcp(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let server = engine.tcp_init(Token(9), None).unwrap();
+    let ends = [1, 2].map(|token| engine.tcp_init(Token(token), None).unwrap());
+    connected(&mut engine, server, ends, |engine| {
+        let address = engine.stream_address(server, false).unwrap();
+        engine.tcp_connect(ends[0], Token(3), &address).unwrap();
+    });
+    echo(&mut engine, ends);
+}
+
+fn an_echo_over_a_pipe(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let server = engine.pipe_init(Token(9), false).unwrap();
+    engine.pipe_bind(server, b"").unwrap();
+    let ends = [1, 2].map(|token| engine.pipe_init(Token(token), false).unwrap());
+    connected(&mut engine, server, ends, |engine| {
+        let address = engine.stream_address(server, false).unwrap();
+        let name = address.unix_name();
+        engine.pipe_connect(ends[0], Token(3), name).unwrap();
+    });
+    echo(&mut engine, ends);
+}
+
+/// What the first end writes, the second writes back.
+fn echo(engine: &mut Engine, ends: [Key; 2]) {
+    let mut bytes = [*b"question", *b"????????"];
+    for end in ends {
+        engine.read_start(end).unwrap();
+    }
+    let mut slices = [Slice(bytes[0].as_ptr(), 8), Slice(bytes[1].as_ptr(), 8)];
+    let mut write = |engine: &mut Engine, end: usize| {
+        // SAFETY: the bytes and the array that describes them outlive the write, which is
+        // reported before the next one is made, and nobody changes them meanwhile.
+        let buffers = unsafe { Buffers::new((&raw mut slices[end]).cast(), 1) };
+        let token = Token(10 + end as u64);
+        engine
+            .stream_write(ends[end], token, buffers, None)
+            .unwrap();
+    };
+    assert_steady(100, 1_000, |_| {
+        write(engine, 0);
+        let (mut reports, mut echoed) = (0, 0);
+        while echoed < 8 || reports < 2 {
+            run(engine, Mode::Once, |engine, event| match event {
+                Event::Read(token) => {
+                    let end = token.0 as usize - 1;
+                    let mut room = [MaybeUninit::uninit(); 64];
+                    let Ok(count) = engine.stream_read(ends[end], &mut room) else {
+                        return;
+                    };
+                    assert_eq!(count, 8, "so little comes in one piece");
+                    // SAFETY: as many bytes have been read.
+                    let read =
+                        unsafe { std::slice::from_raw_parts(room.as_ptr().cast::<u8>(), count) };
+                    if end == 0 {
+                        assert_eq!(read, b"question");
+                        echoed += count;
+                    } else {
+                        bytes[1].copy_from_slice(read);
+                        write(engine, 1);
+                    }
+                }
+                Event::Write(_, result, 8) => {
+                    result.unwrap();
+                    reports += 1;
+                }
+                event => panic!("{event:?}"),
+            });
+        }
+    });
+}
+
+/// The kernel takes it in parts, while the other end reads.
+fn a_message_that_has_to_wait(mechanism: Mechanism) {
+    const LEN: usize = 1 << 20;
+    let mut engine = engine_on(mechanism);
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let keys = [(1, ours), (2, theirs)].map(|(token, socket)| {
+        let key = engine.pipe_init(Token(token), false).unwrap();
+        // SAFETY: the socket is given away.
+        let socket = unsafe { Descriptor::adopt(socket.into_raw_fd()) };
+        engine.stream_open(key, socket, true, true).unwrap();
+        key
+    });
+    engine.read_start(keys[1]).unwrap();
+    let text = vec![b'x'; LEN];
+    let mut room = vec![MaybeUninit::uninit(); 1 << 16];
+    assert_steady(3, 20, |_| {
+        let mut slice = Slice(text.as_ptr(), LEN);
+        // SAFETY: the text and the array that describes it outlive the write, which is reported
+        // below, and nobody else changes them.
+        let buffers = unsafe { Buffers::new((&raw mut slice).cast(), 1) };
+        engine
+            .stream_write(keys[0], Token(3), buffers, None)
+            .unwrap();
+        assert_ne!(engine.write_queue_size(keys[0]), 0, "it has to wait");
+        let (mut reports, mut received) = (0, 0);
+        while received < LEN || reports == 0 {
+            run(&mut engine, Mode::Once, |engine, event| match event {
+                Event::Read(_) => received += engine.stream_read(keys[1], &mut room).unwrap_or(0),
+                event => {
+                    assert_eq!(event, Event::Write(Token(3), Ok(()), LEN));
+                    reports += 1;
+                }
+            });
+        }
     });
 }

@@ -25,7 +25,7 @@ mod world;
 use std::sync::{Mutex, PoisonError};
 use world::{Coverage, Sockets, World};
 
-const SEEDS: u64 = 3_000;
+const SEEDS: u64 = 2_000;
 
 /// Descriptors belong to the whole process, and their numbers are part of the steps that have
 /// to be the same: one test at a time.

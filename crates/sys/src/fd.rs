@@ -1,6 +1,7 @@
 //! What one can ask and set on any file descriptor.
 
 use crate::{Errno, RawFd, check};
+use std::num::NonZeroI32;
 
 /// Puts the descriptor into non-blocking mode or takes it out of it:
 /// <https://man7.org/linux/man-pages/man2/fcntl.2.html>.
@@ -54,7 +55,13 @@ pub fn directions(fd: RawFd) -> Result<(bool, bool), Errno> {
 /// Standard input, output and error are never closed, whoever owns them: the next file
 /// that anybody opens would take their place.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Descriptor(RawFd);
+pub struct Descriptor(
+    /// The number with its sign bit flipped, so that an option of this takes no more room. A C
+    /// program may hand us any number, −1 too, which is why that is not the one to spare.
+    NonZeroI32,
+);
+
+const _: () = assert!(size_of::<Option<Descriptor>>() == size_of::<RawFd>());
 
 impl Descriptor {
     /// Takes charge of an open descriptor.
@@ -63,17 +70,20 @@ impl Descriptor {
     ///
     /// Nobody else closes it, nor relies on its staying open after this has been dropped.
     pub unsafe fn adopt(fd: RawFd) -> Descriptor {
-        Descriptor(fd)
+        // The lowest of all numbers is as bad a descriptor as any other below zero.
+        let flipped = NonZeroI32::new(fd ^ RawFd::MIN);
+        Descriptor(flipped.unwrap_or(NonZeroI32::MAX))
     }
 
     /// The number.
+    #[inline]
     pub fn raw(&self) -> RawFd {
-        self.0
+        self.0.get() ^ RawFd::MIN
     }
 
     /// Gives the descriptor away without closing it.
     pub fn release(self) -> RawFd {
-        let fd = self.0;
+        let fd = self.raw();
         std::mem::forget(self);
         fd
     }
@@ -81,16 +91,18 @@ impl Descriptor {
     /// A second, close-on-exec descriptor for the same file.
     pub fn duplicate(&self) -> Result<Descriptor, Errno> {
         // SAFETY: F_DUPFD_CLOEXEC takes no pointers.
-        let fd = check(unsafe { libc::fcntl(self.0, libc::F_DUPFD_CLOEXEC, 0) })?;
-        Ok(Descriptor(fd))
+        let fd = check(unsafe { libc::fcntl(self.raw(), libc::F_DUPFD_CLOEXEC, 0) })?;
+        // SAFETY: the kernel just made this descriptor for us alone.
+        Ok(unsafe { Descriptor::adopt(fd) })
     }
 }
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        if self.0 > libc::STDERR_FILENO {
+        let fd = self.raw();
+        if fd > libc::STDERR_FILENO {
             // SAFETY: it is ours. After an error, EINTR too, it is closed all the same.
-            unsafe { libc::close(self.0) };
+            unsafe { libc::close(fd) };
         }
     }
 }
@@ -99,7 +111,9 @@ impl Drop for Descriptor {
 pub fn open_reserve() -> Result<Descriptor, Errno> {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
     // SAFETY: the path is a C string.
-    check(unsafe { libc::open(c"/".as_ptr(), flags) }).map(Descriptor)
+    let fd = check(unsafe { libc::open(c"/".as_ptr(), flags) })?;
+    // SAFETY: the kernel just made this descriptor for us alone.
+    Ok(unsafe { Descriptor::adopt(fd) })
 }
 
 /// Adds permissions to a file.
@@ -133,4 +147,21 @@ pub fn unlink(path: &std::ffi::CStr) -> Result<(), Errno> {
 pub fn is_open(fd: RawFd) -> bool {
     // SAFETY: F_GETFD takes no pointers and any number is allowed as a descriptor.
     unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_is_kept_as_it_is() {
+        for fd in [-1, 0, 3, RawFd::MAX, RawFd::MIN + 1] {
+            // SAFETY: it is released again, so nothing is closed.
+            let descriptor = Some(unsafe { Descriptor::adopt(fd) });
+            assert_eq!(descriptor.map(Descriptor::release), Some(fd));
+        }
+        // SAFETY: as above.
+        let worst = Some(unsafe { Descriptor::adopt(RawFd::MIN) });
+        assert_eq!(worst.map(Descriptor::release), Some(-1));
+    }
 }

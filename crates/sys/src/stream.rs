@@ -76,7 +76,8 @@ pub fn write_part(
     write_iovecs(fd, &[part], transport)
 }
 
-#[inline]
+/// Inlined where every write goes by, whatever the rare one does; and so is `send`.
+#[inline(always)]
 fn write_iovecs(fd: RawFd, iovecs: &[libc::iovec], transport: Transport) -> Result<usize, Errno> {
     match transport {
         Transport::Socket => send(fd, iovecs),
@@ -86,6 +87,7 @@ fn write_iovecs(fd: RawFd, iovecs: &[libc::iovec], transport: Transport) -> Resu
     }
 }
 
+#[inline(always)]
 fn send(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
     if let [one] = iovecs {
         // SAFETY: whoever made the buffers vouches for them.

@@ -200,6 +200,7 @@ impl Sim {
 
     /// How much of a call on a socket is to be done: all of `len`, or a part of it, or
     /// nothing for a reason.
+    #[cold]
     pub(super) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
         // What has hung up has an end; no kernel says that more may come.
         let never_again = call == Call::Connect || self.hung_up.contains(&fd);

@@ -5,7 +5,7 @@ use crate::event::{Event, Token};
 use crate::handle::HandleKind;
 use crate::io::Pending;
 use crate::poller::Call;
-use crate::slab::Key;
+use crate::slab::{Key, NIL};
 use crate::udp::UdpReuse;
 use blacklight_sys::fd::{self, Descriptor};
 use blacklight_sys::poll::{POLLIN, POLLOUT};
@@ -21,10 +21,11 @@ impl Engine {
         outcome: Result<(), Errno>,
     ) -> Result<(), Errno> {
         let stream = self.stream_mut(index);
-        if stream.connecting.is_some() {
+        if stream.is_connecting {
             return Err(Errno::EALREADY);
         }
-        stream.connecting = Some(token);
+        stream.is_connecting = true;
+        stream.connect = token;
         let watcher = stream.watcher;
         self.active_requests += 1;
         let outcome = outcome.and_then(|()| self.io_want(watcher, POLLOUT));
@@ -48,7 +49,7 @@ impl Engine {
         if result.is_err_and(|error| error == socket::EINPROGRESS) {
             return (None, Step::Over);
         }
-        let Some(token) = self.stream_mut(index).connecting.take() else {
+        let Some(token) = self.stream_mut(index).take_connect() else {
             return (None, Step::Over);
         };
         let stream = self.stream_mut(index);
@@ -194,8 +195,11 @@ impl Engine {
 
     /// Moves up what waits behind it. When nothing does, the server wants more.
     pub(crate) fn next_accepted(&mut self, server: u32) {
+        let next = self
+            .known_extra(server)
+            .and_then(|extra| extra.passed.pop_front());
         let stream = self.stream_mut(server);
-        stream.accepted = stream.passed.pop_front();
+        stream.accepted = next;
         if stream.accepted.is_none() && (stream.listening || stream.reading) {
             let watcher = stream.watcher;
             // It was watched before, so there is room for it.
@@ -207,7 +211,11 @@ impl Engine {
     pub fn pending_descriptors(&self, key: Key) -> Result<(usize, Option<RawFd>), Errno> {
         let stream = self.stream(self.open_stream(key)?);
         let first = stream.accepted.as_ref().map(Descriptor::raw);
-        Ok((stream.passed.len() + usize::from(first.is_some()), first))
+        let behind = match stream.extra {
+            NIL => 0,
+            extra => self.streams.extras[extra].passed.len(),
+        };
+        Ok((behind + usize::from(first.is_some()), first))
     }
 
     /// The name that a connected or bound stream has, or its peer.

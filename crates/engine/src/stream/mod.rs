@@ -34,11 +34,13 @@ use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
 use crate::io::{Owner, Pending};
 use crate::slab::{Key, NIL, Slab};
+use crate::tcp::{self, KeepAlive};
 use blacklight_sys::fd::{self, Descriptor};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd};
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use write::Queue;
 
 /// How many reads or writes one stream may do in a turn, so that a fast peer does not
@@ -71,35 +73,53 @@ pub(crate) struct Stream {
     /// kernel puts it.
     nearly_ended: bool,
     ended: bool,
-    connecting: Option<Token>,
-    shutdown: Option<Token>,
+    is_connecting: bool,
+    is_shutting_down: bool,
+    /// Stands in the list of those that have progressed.
+    has_progressed: bool,
+    /// Nagle's algorithm is off, now or once there is a socket.
+    pub(crate) nodelay: bool,
+    /// The requests, while there are such: as options they would take twice the room.
+    connect: Token,
+    shutdown: Token,
     /// What went wrong in a call that could not say so.
     pub(crate) delayed_error: Option<Errno>,
     queue: Queue,
     done: Queue,
     /// Bytes in `queue` that have not been written.
     queued_bytes: usize,
-    /// Whether that number has changed since the front end asked.
-    progressed: bool,
-    /// The connection or passed descriptor that waits to be accepted, and those behind it.
+    /// The connection or passed descriptor that waits to be accepted; those behind it are in
+    /// [`Extra`].
     accepted: Option<Descriptor>,
-    passed: VecDeque<Descriptor>,
     /// What a terminal handle has beyond this, by its index.
     pub(crate) terminal: u32,
-    /// What is set on the socket once there is one.
-    pub(crate) tcp: crate::tcp::TcpOptions,
+    /// What few others have beyond this, by its index.
+    extra: u32,
+}
+
+// There may be very many of them, and most of the time most are idle.
+const _: () = assert!(size_of::<Stream>() <= 104);
+
+/// What few streams need.
+#[derive(Default, Debug)]
+pub(crate) struct Extra {
+    /// The passed descriptors that wait behind the first.
+    passed: VecDeque<Descriptor>,
+    /// What is set on a TCP socket once there is one.
+    pub(crate) keepalive: Option<KeepAlive>,
     /// The file of a bound Unix socket, removed on close.
-    pub(crate) path: Option<Box<std::ffi::CStr>>,
+    pub(crate) path: Option<Box<CStr>>,
 }
 
 /// All streams of a loop, and their writes.
 #[derive(Debug)]
 pub(crate) struct Streams {
     slab: Slab<Stream>,
+    extras: Slab<Extra>,
     writes: Slab<Write>,
     /// Held back for the day when there are no descriptors left; see `connect.rs`.
     reserve: Option<Descriptor>,
-    /// Streams whose count of queued bytes has changed since the front end asked.
+    /// Streams whose count of queued bytes has changed since the front end asked, each once.
     progressed: Vec<u32>,
     /// The stream whose reading is being handed out, and which reports its writes itself.
     in_hand: u32,
@@ -109,6 +129,7 @@ impl Streams {
     pub(crate) fn new() -> Streams {
         Streams {
             slab: Slab::new(),
+            extras: Slab::new(),
             writes: Slab::new(),
             reserve: None,
             progressed: Vec::new(),
@@ -158,17 +179,31 @@ impl Cursor {
 
 impl Stream {
     pub(crate) fn is_connecting(&self) -> bool {
-        self.connecting.is_some()
+        self.is_connecting
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {
-        self.shutdown.is_some()
+        self.is_shutting_down
+    }
+
+    /// The connect request, which is over.
+    fn take_connect(&mut self) -> Option<Token> {
+        std::mem::take(&mut self.is_connecting).then_some(self.connect)
+    }
+
+    /// The shutdown request, which is over.
+    fn take_shutdown(&mut self) -> Option<Token> {
+        std::mem::take(&mut self.is_shutting_down).then_some(self.shutdown)
     }
 }
 
 impl Engine {
     /// A new stream without a descriptor.
     pub(crate) fn stream_init(&mut self, token: Token, kind: HandleKind) -> Result<Key, Errno> {
+        // Room for every stream once.
+        let progressed = &mut self.streams.progressed;
+        let streams = self.streams.slab.capacity() + 1;
+        progressed.try_reserve(streams.saturating_sub(progressed.len()))?;
         let watcher = self.watchers.insert(-1, Owner::Stream(0))?;
         let stream = Stream {
             kind,
@@ -187,18 +222,19 @@ impl Engine {
             hung_up: false,
             nearly_ended: false,
             ended: false,
-            connecting: None,
-            shutdown: None,
+            is_connecting: false,
+            is_shutting_down: false,
+            has_progressed: false,
+            nodelay: false,
+            connect: Token(0),
+            shutdown: Token(0),
             delayed_error: None,
             queue: Queue::EMPTY,
             done: Queue::EMPTY,
             queued_bytes: 0,
-            progressed: false,
             accepted: None,
-            passed: VecDeque::new(),
             terminal: NIL,
-            tcp: crate::tcp::TcpOptions::default(),
-            path: None,
+            extra: NIL,
         };
         let inserted = self.streams.slab.insert(stream).and_then(|stream| {
             let key = self.handles.insert(Kind::Stream(stream.index), token);
@@ -221,6 +257,21 @@ impl Engine {
 
     pub(crate) fn stream_mut(&mut self, index: u32) -> &mut Stream {
         &mut self.streams.slab[index]
+    }
+
+    /// What few streams have, made where it is not there yet.
+    pub(crate) fn stream_extra(&mut self, index: u32) -> Result<&mut Extra, Errno> {
+        let streams = &mut self.streams;
+        if streams.slab[index].extra == NIL {
+            streams.slab[index].extra = streams.extras.insert(Extra::default())?.index;
+        }
+        Ok(&mut streams.extras[streams.slab[index].extra])
+    }
+
+    /// What few streams have, where it is there.
+    pub(crate) fn known_extra(&mut self, index: u32) -> Option<&mut Extra> {
+        let extra = self.streams.slab[index].extra;
+        (extra != NIL).then(|| &mut self.streams.extras[extra])
     }
 
     /// The stream behind a key, if that is an open stream.
@@ -262,12 +313,13 @@ impl Engine {
         if let Err(error) = self.watchers.attach(watcher, fd.raw()) {
             return Err((error, fd));
         }
+        if self.streams.slab[stream].kind == HandleKind::Tcp {
+            let keepalive = self.known_extra(stream).and_then(|extra| extra.keepalive);
+            // Failing to set an option must not fail the connection.
+            let _ = tcp::apply_options(fd.raw(), self.streams.slab[stream].nodelay, keepalive);
+        }
         let stream = &mut self.streams.slab[stream];
         stream.transport = transport;
-        if stream.kind == HandleKind::Tcp {
-            // Failing to set an option must not fail the connection.
-            let _ = stream.tcp.apply(fd.raw());
-        }
         stream.fd = Some(fd);
         Ok(())
     }
@@ -341,7 +393,7 @@ impl Engine {
     #[inline]
     pub fn next_progress(&mut self) -> Option<(Token, usize)> {
         let stream = &mut self.streams.slab[self.streams.progressed.pop()?];
-        stream.progressed = false;
+        stream.has_progressed = false;
         Some((self.handles[stream.handle].token, stream.queued_bytes))
     }
 
@@ -373,10 +425,14 @@ impl Engine {
         stream.listening = false;
         stream.fd = None;
         stream.accepted = None;
-        stream.passed.clear();
-        if let Some(path) = stream.path.take() {
-            // The file may be gone, or somebody else's by now: nothing can be done about it.
-            let _ = blacklight_sys::fd::unlink(&path);
+        let extra = std::mem::replace(&mut stream.extra, NIL);
+        if extra != NIL {
+            let Extra { path, .. } = std::mem::take(&mut self.streams.extras[extra]);
+            self.streams.extras.remove(extra);
+            if let Some(path) = path {
+                // The file may be gone, or somebody else's by now: nothing can be done about it.
+                let _ = fd::unlink(&path);
+            }
         }
     }
 
@@ -392,7 +448,7 @@ impl Engine {
     /// `None` after the last, when the stream is forgotten.
     pub(crate) fn cancel_next_request(&mut self, index: u32) -> Option<Event> {
         let stream = &mut self.streams.slab[index];
-        if let Some(token) = stream.connecting.take() {
+        if let Some(token) = stream.take_connect() {
             self.active_requests -= 1;
             return Some(Event::Connect(token, Err(Errno::ECANCELED)));
         }
@@ -400,11 +456,11 @@ impl Engine {
         if let Some(write) = self.report_write(index) {
             return Some(write);
         }
-        if let Some(token) = self.streams.slab[index].shutdown.take() {
+        if let Some(token) = self.streams.slab[index].take_shutdown() {
             self.active_requests -= 1;
             return Some(Event::Shutdown(token, Err(Errno::ECANCELED)));
         }
-        if self.streams.slab[index].progressed {
+        if self.streams.slab[index].has_progressed {
             self.streams.progressed.retain(|&other| other != index);
         }
         self.streams.slab.remove(index);
@@ -453,7 +509,7 @@ impl Engine {
             let stream = &mut self.streams.slab[index];
             let (event, next) = match cursor.step {
                 Step::Begin => {
-                    if stream.connecting.is_some() {
+                    if stream.is_connecting {
                         self.finish_connect(index, &mut cursor.reports_left)
                     } else if stream.listening {
                         self.accept_next(index)
@@ -530,7 +586,7 @@ impl Engine {
         reports_left: &mut u32,
     ) -> (Option<Event>, Step) {
         let stream = &mut self.streams.slab[index];
-        if stream.connecting.is_some() {
+        if stream.is_connecting {
             stream.delayed_error = Some(error);
             return self.finish_connect(index, reports_left);
         }

@@ -1,6 +1,6 @@
 //! Reading.
 
-use super::{Engine, MAX_PER_TURN};
+use super::{Engine, MAX_PER_TURN, Streams};
 use crate::event::Event;
 use crate::poller::Call;
 use crate::slab::Key;
@@ -86,13 +86,17 @@ impl Engine {
         let fd = self.raw_fd(index)?;
         let admitted = self.poller.admit(Call::Read, fd, room.len())?;
         let room = &mut room[..admitted];
-        let stream = self.stream_mut(index);
+        let stream = self.stream(index);
         if !stream.ipc || stream.transport != Transport::Socket {
             return stream::read(fd, room);
         }
+        let Streams { slab, extras, .. } = &mut self.streams;
+        let stream = &mut slab[index];
+        // A pipe for passing was made with it.
+        let extra = &mut extras[stream.extra];
         socket::receive_with_descriptors(fd, room, |passed| match stream.accepted {
             None => stream.accepted = Some(passed),
-            Some(_) => stream.passed.push_back(passed),
+            Some(_) => extra.passed.push_back(passed),
         })
     }
 

@@ -136,7 +136,7 @@ impl Engine {
         if bytes > 0 {
             let entry = self.stream_mut(stream);
             entry.queued_bytes -= bytes;
-            if !std::mem::replace(&mut entry.progressed, true) {
+            if !std::mem::replace(&mut entry.has_progressed, true) {
                 self.streams.progressed.push(stream);
             }
         }
@@ -172,7 +172,7 @@ impl Engine {
         self.active_requests += 1;
         let stream = self.stream(index);
         // A stream that is still connecting writes once it is connected.
-        let attempt = match stream.queue.is_empty() && stream.connecting.is_none() {
+        let attempt = match stream.queue.is_empty() && !stream.is_connecting {
             true => self.attempt(index, write.index),
             false => Attempt::Behind,
         };
@@ -217,7 +217,7 @@ impl Engine {
     ) -> Result<usize, Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         let stream = self.stream(index);
-        if stream.connecting.is_some() || !stream.queue.is_empty() {
+        if stream.is_connecting || !stream.queue.is_empty() {
             return Err(Errno::EAGAIN);
         }
         let fd = self.raw_fd(index)?;
@@ -388,11 +388,12 @@ impl Engine {
     pub fn stream_shutdown(&mut self, key: Key, token: Token) -> Result<(), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::ENOTCONN)?;
         let stream = self.stream_mut(index);
-        if !stream.writable || stream.shutdown.is_some() {
+        if !stream.writable || stream.is_shutting_down {
             return Err(Errno::ENOTCONN);
         }
         stream.writable = false;
-        stream.shutdown = Some(token);
+        stream.is_shutting_down = true;
+        stream.shutdown = token;
         let (watcher, is_idle) = (stream.watcher, stream.queue.is_empty());
         self.active_requests += 1;
         if is_idle {
@@ -414,7 +415,7 @@ impl Engine {
         if !all_reported {
             return None;
         }
-        let token = self.stream_mut(index).shutdown.take()?;
+        let token = self.stream_mut(index).take_shutdown()?;
         let result = self.raw_fd(index).and_then(socket::shutdown_write);
         let result = match result {
             // Pipes and terminals have no direction to shut.

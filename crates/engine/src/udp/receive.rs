@@ -88,9 +88,11 @@ impl Engine {
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
-        let quick = self.udp(index).quick;
-        let admitted = self.poller.admit(Call::Receive, fd, 1);
-        let result = admitted.and_then(|_| datagram::receive(fd, room, quick, sender));
+        if let Err(error) = self.poller.admit(Call::Receive, fd, 1) {
+            self.received(index, 0);
+            return Err(error);
+        }
+        let result = datagram::receive(fd, room, self.udp(index).quick, sender);
         self.received(index, u32::from(result.is_ok()));
         result
     }

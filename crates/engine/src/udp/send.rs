@@ -155,7 +155,8 @@ impl Engine {
             result: Ok(()),
             next: NIL,
         })?;
-        match self.send_one(fd, buffers, to) {
+        let admitted = self.poller.admit(Call::Send, fd, 1);
+        match admitted.and_then(|_| datagram::send(fd, buffers, to)) {
             Ok(_) => {}
             Err(error) if is_full(error) => {
                 self.udps.sends.remove(send.index);
@@ -217,7 +218,9 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.prepare_to_send(index, to)?;
         let fd = self.udp_free_fd(index)?;
-        self.send_one(fd, buffers, to).map_err(full_is_again)
+        let admitted = self.poller.admit(Call::Send, fd, 1);
+        let sent = admitted.and_then(|_| datagram::send(fd, buffers, to));
+        sent.map_err(full_is_again)
     }
 
     /// Sends as many of the datagrams as can go at once, and says how many those were. The
@@ -234,18 +237,6 @@ impl Engine {
         let admitted = self.poller.admit(Call::Send, fd, outbox.len());
         outbox.truncate(admitted.map_err(full_is_again)?);
         outbox.send(fd).map_err(full_is_again)
-    }
-
-    /// One attempt to send one datagram.
-    #[inline]
-    fn send_one(
-        &mut self,
-        fd: RawFd,
-        buffers: &Buffers,
-        to: Option<AddressRef<'_>>,
-    ) -> Result<usize, Errno> {
-        self.poller.admit(Call::Send, fd, 1)?;
-        datagram::send(fd, buffers, to)
     }
 
     /// The socket, if nothing is in front of who wants to send right now.
@@ -299,8 +290,7 @@ impl Engine {
 
     /// Sends from the front of the queue once, and says how many went.
     fn send_batch(&mut self, index: u32, fd: RawFd) -> Result<usize, Errno> {
-        let queued = self.udp(index).queue.len as usize;
-        let admitted = self.poller.admit(Call::Send, fd, queued.min(BATCH))?;
+        let admitted = self.poller.admit(Call::Send, fd, BATCH)?;
         let mut outbox = Outbox::new();
         let mut at = self.udp(index).queue.first;
         while at != NIL && outbox.len() < admitted {

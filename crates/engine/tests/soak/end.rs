@@ -259,7 +259,7 @@ impl World {
         let peer = &self.ends[it.peer];
         let expected = pattern(peer.offset + it.received, count);
         // SAFETY: as many bytes have been read.
-        let bytes = unsafe { self.room[..count].assume_init_ref() };
+        let bytes = unsafe { std::slice::from_raw_parts(self.room.as_ptr().cast::<u8>(), count) };
         let differs = match bytes == expected {
             true => None,
             false => bytes.iter().zip(expected).position(|(a, b)| a != b),
