@@ -28,19 +28,29 @@
 //! [`unref`](Timer::unref)ed. Nothing here is `Send` but the [`Sender`] of an [`Async`].
 
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
+mod current;
 mod handle;
 mod loop_;
 mod observe;
 mod poll;
+mod table;
+mod task;
+mod time;
 mod timer;
 mod wakeup;
 mod watcher;
+mod work;
 
 pub use blacklight_engine::{Mechanism, Metrics, Mode, Readiness, Sender};
+pub use current::{interval, sleep, sleep_until, spawn, spawn_blocking, timeout};
 pub use loop_::{Builder, Loop};
 pub use observe::{Dispatch, Phase};
 pub use poll::Poll;
+pub use task::{JoinError, JoinHandle};
+pub use time::{Elapsed, Interval, Sleep};
 pub use timer::Timer;
 pub use wakeup::Async;
 pub use watcher::{Check, Idle, Prepare};
+pub use work::{Blocking, Work};

@@ -60,6 +60,35 @@ pub enum Event {
     Closed(Token),
 }
 
+impl Event {
+    /// Whom the event is for.
+    pub fn token(&self) -> Token {
+        match *self {
+            Event::Timer(token)
+            | Event::Idle(token)
+            | Event::Prepare(token)
+            | Event::Check(token)
+            | Event::Async(token)
+            | Event::Work(token, _)
+            | Event::Poll(token, _)
+            | Event::Read(token)
+            | Event::ReadEnd(token, _)
+            | Event::Write(token, ..)
+            | Event::Connect(token, _)
+            | Event::Shutdown(token, _)
+            | Event::Connection(token, _)
+            | Event::Receive(token)
+            | Event::ReceiveError(token)
+            | Event::ReceiveEnd(token, _)
+            | Event::Send(token, ..)
+            | Event::Signal(token, _)
+            | Event::Exit(token, ..)
+            | Event::FsEvent(token, _)
+            | Event::Closed(token) => token,
+        }
+    }
+}
+
 /// What a poll handle asks for and is told.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Readiness(u32);
