@@ -32,6 +32,9 @@ pub enum Event {
     ReadEnd(Token, Errno),
     /// A write request is done, after this many bytes.
     Write(Token, Result<(), Errno>, usize),
+    /// A stream or UDP handle whose front end waits for that can be
+    /// [written to](crate::Engine::stream_want_writable).
+    Writable(Token),
     /// A connect request is done.
     Connect(Token, Result<(), Errno>),
     /// A shutdown request is done.
@@ -74,6 +77,7 @@ impl Event {
             | Event::Read(token)
             | Event::ReadEnd(token, _)
             | Event::Write(token, ..)
+            | Event::Writable(token)
             | Event::Connect(token, _)
             | Event::Shutdown(token, _)
             | Event::Connection(token, _)

@@ -62,7 +62,10 @@ fn soak(seed: u64, coverage: &mut Coverage) {
     World::new(seed.0, Sockets::All).run(coverage);
     // The test harness itself may have had one open for a moment before.
     let after = open_descriptors();
-    assert!(after <= before, "{before} descriptors before, {after} after");
+    assert!(
+        after <= before,
+        "{before} descriptors before, {after} after"
+    );
 }
 
 #[test]

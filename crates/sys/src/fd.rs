@@ -1,6 +1,8 @@
 //! What one can ask and set on any file descriptor.
 
 use crate::{Errno, RawFd, check};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// Puts the descriptor into non-blocking mode or takes it out of it:
 /// <https://man7.org/linux/man-pages/man2/fcntl.2.html>.
@@ -53,8 +55,12 @@ pub fn directions(fd: RawFd) -> Result<(bool, bool), Errno> {
 ///
 /// Standard input, output and error are never closed, whoever owns them: the next file
 /// that anybody opens would take their place.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Descriptor(RawFd);
+#[derive(Debug)]
+pub struct Descriptor {
+    raw: RawFd,
+    /// Who closes it, once it is [shared](Descriptor::share).
+    shared: Option<SharedFd>,
+}
 
 impl Descriptor {
     /// Takes charge of an open descriptor.
@@ -63,30 +69,72 @@ impl Descriptor {
     ///
     /// Nobody else closes it, nor relies on its staying open after this has been dropped.
     pub unsafe fn adopt(fd: RawFd) -> Descriptor {
-        Descriptor(fd)
+        Descriptor {
+            raw: fd,
+            shared: None,
+        }
     }
 
     /// The number.
     pub fn raw(&self) -> RawFd {
-        self.0
+        self.raw
     }
 
     /// Gives the descriptor away without closing it.
     pub fn release(self) -> RawFd {
-        let fd = self.0;
+        let fd = self.raw;
         std::mem::forget(self);
         fd
+    }
+
+    /// Lets somebody else have the descriptor too: it is closed when both are done with it.
+    pub fn share(&mut self) -> SharedFd {
+        let raw = self.raw;
+        let shared = self
+            .shared
+            .get_or_insert_with(|| SharedFd(Arc::new(Closer(raw))));
+        shared.clone()
+    }
+
+    /// The descriptor for somebody who closes it himself; a second one, if it is shared.
+    pub fn into_owned(self) -> Result<OwnedFd, Errno> {
+        let fd = match self.shared {
+            None => self.release(),
+            Some(_) => self.duplicate()?.release(),
+        };
+        // SAFETY: nobody else has it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
     /// A second, close-on-exec descriptor for the same file.
     pub fn duplicate(&self) -> Result<Descriptor, Errno> {
         // SAFETY: F_DUPFD_CLOEXEC takes no pointers.
-        let fd = check(unsafe { libc::fcntl(self.0, libc::F_DUPFD_CLOEXEC, 0) })?;
-        Ok(Descriptor(fd))
+        let fd = check(unsafe { libc::fcntl(self.raw, libc::F_DUPFD_CLOEXEC, 0) })?;
+        // SAFETY: the kernel just made this descriptor for us alone.
+        Ok(unsafe { Descriptor::adopt(fd) })
+    }
+}
+
+impl From<OwnedFd> for Descriptor {
+    fn from(fd: OwnedFd) -> Descriptor {
+        // SAFETY: who owns a descriptor may give it away.
+        unsafe { Descriptor::adopt(fd.into_raw_fd()) }
     }
 }
 
 impl Drop for Descriptor {
+    fn drop(&mut self) {
+        if self.shared.is_none() {
+            drop(Closer(self.raw));
+        }
+    }
+}
+
+/// Closes a descriptor that nobody else does.
+#[derive(Debug)]
+struct Closer(RawFd);
+
+impl Drop for Closer {
     fn drop(&mut self) {
         if self.0 > libc::STDERR_FILENO {
             // SAFETY: it is ours. After an error, EINTR too, it is closed all the same.
@@ -95,11 +143,24 @@ impl Drop for Descriptor {
     }
 }
 
+/// A hold on a [`Descriptor`], which stays open for as long as there is one.
+#[derive(Clone, Debug)]
+pub struct SharedFd(Arc<Closer>);
+
+impl AsFd for SharedFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: it is open for as long as this is there.
+        unsafe { BorrowedFd::borrow_raw(self.0.0) }
+    }
+}
+
 /// A descriptor that refers to nothing much, kept in reserve for when there are no others.
 pub fn open_reserve() -> Result<Descriptor, Errno> {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
     // SAFETY: the path is a C string.
-    check(unsafe { libc::open(c"/".as_ptr(), flags) }).map(Descriptor)
+    let fd = check(unsafe { libc::open(c"/".as_ptr(), flags) })?;
+    // SAFETY: the kernel just made this descriptor for us alone.
+    Ok(unsafe { Descriptor::adopt(fd) })
 }
 
 /// Adds permissions to a file.
@@ -133,4 +194,40 @@ pub fn unlink(path: &std::ffi::CStr) -> Result<(), Errno> {
 pub fn is_open(fd: RawFd) -> bool {
     // SAFETY: F_GETFD takes no pointers and any number is allowed as a descriptor.
     unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_shared_descriptor_is_closed_by_the_last_who_has_it() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let mut descriptor = Descriptor::from(OwnedFd::from(reader));
+        let raw = descriptor.raw();
+        let shared = [descriptor.share(), descriptor.share()];
+        assert_eq!(shared[0].as_fd().as_raw_fd(), raw);
+        drop(descriptor);
+        assert!(is_open(raw));
+        // A number that is closed may be open again at once, so it is asked for by its file.
+        let end = std::fs::read_link(format!("/proc/self/fd/{raw}")).unwrap();
+        drop(shared);
+        let now = std::fs::read_link(format!("/proc/self/fd/{raw}"));
+        assert!(!now.is_ok_and(|now| now == end));
+    }
+
+    #[test]
+    fn a_shared_descriptor_is_given_away_as_a_second_one() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let mut descriptor = Descriptor::from(OwnedFd::from(reader));
+        let raw = descriptor.raw();
+        let shared = descriptor.share();
+        let owned = descriptor.into_owned().unwrap();
+        assert_ne!(owned.as_raw_fd(), raw);
+        assert!(is_open(shared.as_fd().as_raw_fd()));
+        let alone = Descriptor::from(owned);
+        let raw = alone.raw();
+        assert_eq!(alone.into_owned().unwrap().as_raw_fd(), raw);
+    }
 }

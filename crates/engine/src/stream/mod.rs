@@ -34,7 +34,7 @@ use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
 use crate::io::{Owner, Pending};
 use crate::slab::{Key, NIL, Slab};
-use blacklight_sys::fd::{self, Descriptor};
+use blacklight_sys::fd::{self, Descriptor, SharedFd};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd};
@@ -71,6 +71,8 @@ pub(crate) struct Stream {
     /// kernel puts it.
     nearly_ended: bool,
     ended: bool,
+    /// The front end wants to hear once when it can write.
+    tells_writable: bool,
     connecting: Option<Token>,
     shutdown: Option<Token>,
     /// What went wrong in a call that could not say so.
@@ -187,6 +189,7 @@ impl Engine {
             hung_up: false,
             nearly_ended: false,
             ended: false,
+            tells_writable: false,
             connecting: None,
             shutdown: None,
             delayed_error: None,
@@ -235,6 +238,13 @@ impl Engine {
     pub fn stream_fd(&self, key: Key) -> Result<RawFd, Errno> {
         let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         self.raw_fd(stream)
+    }
+
+    /// A hold on the stream's descriptor, which stays open until that is let go of.
+    pub fn stream_share_fd(&mut self, key: Key) -> Result<SharedFd, Errno> {
+        let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
+        let fd = self.streams.slab[stream].fd.as_mut();
+        fd.map(Descriptor::share).ok_or(Errno::EBADF)
     }
 
     pub(crate) fn raw_fd(&self, stream: u32) -> Result<RawFd, Errno> {
