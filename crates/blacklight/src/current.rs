@@ -14,20 +14,29 @@ thread_local! {
 }
 
 /// A run in progress. When it ends, also by a panic, the loop can be run again.
-pub(crate) struct Running<'a> {
-    lp: &'a Loop,
+pub(crate) struct Running {
+    /// The loop that callbacks are given.
+    lp: Loop,
     outer: Option<Loop>,
 }
 
+impl Running {
+    pub(crate) fn lp(&self) -> &Loop {
+        &self.lp
+    }
+}
+
 impl Loop {
-    pub(crate) fn begin_running(&self) -> Running<'_> {
+    pub(crate) fn begin_running(&self) -> Running {
         assert!(
             !self.0.is_running(),
             "a loop cannot be run from its own callbacks and tasks"
         );
+        assert!(!self.0.is_closed(), "the loop is gone");
         self.0.set_running(true);
-        let outer = CURRENT.replace(Some(self.clone()));
-        Running { lp: self, outer }
+        let lp = Loop::uncounted(&self.0);
+        let outer = CURRENT.replace(Some(lp.clone()));
+        Running { lp, outer }
     }
 
     /// The loop that runs on this thread: the one whose callback or task asks.
@@ -46,14 +55,9 @@ impl Loop {
             .ok()
             .flatten()
     }
-
-    #[track_caller]
-    pub(crate) fn expect_current() -> Loop {
-        Loop::current().expect("no loop runs on this thread")
-    }
 }
 
-impl Drop for Running<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
         self.lp.0.set_running(false);
         // Dropped after the cell has been let go of.
@@ -73,6 +77,16 @@ pub(crate) fn wake_here(shared: &Arc<Shared>, task: Ready) -> bool {
     woken.unwrap_or(false)
 }
 
+/// The loop that runs on this thread; see [`Loop::current`].
+///
+/// # Panics
+///
+/// If no loop runs on this thread.
+#[track_caller]
+pub fn current() -> Loop {
+    Loop::current().expect("no loop runs on this thread")
+}
+
 /// Spawns a task on the current loop; see [`Loop::spawn`].
 ///
 /// # Panics
@@ -80,7 +94,7 @@ pub(crate) fn wake_here(shared: &Arc<Shared>, task: Ready) -> bool {
 /// If no loop runs on this thread.
 #[track_caller]
 pub fn spawn<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
-    Loop::expect_current().spawn(future)
+    current().spawn(future)
 }
 
 /// Runs a closure on the thread pool; see [`Loop::spawn_blocking`].
@@ -90,7 +104,7 @@ pub fn spawn<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// If no loop runs on this thread.
 #[track_caller]
 pub fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
-    Loop::expect_current().spawn_blocking(job)
+    current().spawn_blocking(job)
 }
 
 /// Waits for a time on the current loop; see [`Loop::sleep`].
@@ -100,7 +114,7 @@ pub fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'stati
 /// If no loop runs on this thread.
 #[track_caller]
 pub fn sleep(time: Duration) -> Sleep {
-    Loop::expect_current().sleep(time)
+    current().sleep(time)
 }
 
 /// Waits until a moment on the current loop; see [`Loop::sleep_until`].
@@ -110,7 +124,7 @@ pub fn sleep(time: Duration) -> Sleep {
 /// If no loop runs on this thread.
 #[track_caller]
 pub fn sleep_until(moment: Instant) -> Sleep {
-    Loop::expect_current().sleep_until(moment)
+    current().sleep_until(moment)
 }
 
 /// Waits for a future on the current loop, but not for longer than `time`; see
@@ -124,7 +138,7 @@ pub fn timeout<F: Future>(
     time: Duration,
     future: F,
 ) -> impl Future<Output = Result<F::Output, Elapsed>> {
-    Loop::expect_current().timeout(time, future)
+    current().timeout(time, future)
 }
 
 /// Ticks every `period` on the current loop; see [`Loop::interval`].
@@ -134,5 +148,5 @@ pub fn timeout<F: Future>(
 /// If no loop runs on this thread, or if the period is zero.
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
-    Loop::expect_current().interval(period)
+    current().interval(period)
 }

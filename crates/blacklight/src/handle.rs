@@ -20,12 +20,20 @@ impl<S: Source> Handle<S> {
     }
 }
 
+impl<S: Source> Handle<S> {
+    /// Closes the handle, unless it is closed already. The entry in the loop's table goes when
+    /// the engine says that this is finished.
+    pub(crate) fn close(&self) {
+        let closed = self.engine().close(self.key);
+        if closed.is_ok() {
+            self.state.clear();
+        }
+    }
+}
+
 impl<S: Source> Drop for Handle<S> {
     fn drop(&mut self) {
-        // The entry in the loop's table goes when the engine says that the handle is closed.
-        let closed = self.engine().close(self.key);
-        debug_assert!(closed.is_ok(), "a handle is closed by nobody else");
-        self.state.clear();
+        self.close();
     }
 }
 
@@ -134,6 +142,13 @@ macro_rules! common_methods {
             /// Whether the handle is active.
             pub fn is_active(&self) -> bool {
                 self.handle.engine().is_active(self.handle.key)
+            }
+
+            /// Closes the handle now, where dropping would close it when its last owner goes,
+            /// which for a detached one is the loop. Its callback is dropped, and nothing can
+            /// be done with it any more.
+            pub fn close(&self) {
+                self.handle.close();
             }
 
             /// Lets the loop end although this handle is active.

@@ -28,7 +28,12 @@ pub(crate) struct Inner {
     loops: Cell<usize>,
     is_closed: Cell<bool>,
     is_running: Cell<bool>,
+    /// Room to read into, unless it is in use.
+    scratch: Cell<Option<Box<[u8]>>>,
 }
+
+/// How much of a stream is read at once, and more than any datagram has.
+const SCRATCH: usize = 64 * 1024;
 
 impl Inner {
     pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
@@ -42,6 +47,15 @@ impl Inner {
 
     pub(crate) fn is_running(&self) -> bool {
         self.is_running.get()
+    }
+
+    /// Lends the loop's own room. Whoever is called meanwhile and needs it gets another.
+    pub(crate) fn with_scratch<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
+        let taken = self.scratch.take();
+        let mut scratch = taken.unwrap_or_else(|| vec![0; SCRATCH].into_boxed_slice());
+        let result = f(&mut scratch);
+        self.scratch.set(Some(scratch));
+        result
     }
 
     /// Lets go of all that is the user's. The engine stays for as long as there are handles,
@@ -62,21 +76,42 @@ impl Inner {
 
 /// An event loop. Clones are the same loop.
 ///
-/// A loop lives for as long as there is a `Loop`; handles do not count. When the last is
-/// dropped, all callbacks and tasks are dropped, and nothing happens to its handles any more. So
-/// a callback or a task that owned a `Loop` would keep it, and itself, for ever: callbacks are
-/// given the loop, and tasks find it with [`Loop::current`].
-pub struct Loop(pub(crate) Rc<Inner>);
+/// A loop lives for as long as somebody has the `Loop` that [`Loop::new`] or
+/// [`Builder::build`] made, or a clone of it. Handles do not count, and neither do the loops
+/// that callbacks are given and that [`Loop::current`] finds, nor their clones: tasks and
+/// callbacks may keep these. When the last that counts is dropped, all callbacks and tasks are
+/// dropped, and nothing happens to the loop's handles any more. Only a callback or a task that
+/// is given a `Loop` from outside keeps the loop, and itself, for ever.
+pub struct Loop(pub(crate) Rc<Inner>, Hold);
+
+/// Whether a `Loop` is one of those that keep the loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Counts,
+    DoesNot,
+}
+
+impl Loop {
+    /// The same loop for those who belong to it.
+    pub(crate) fn uncounted(inner: &Rc<Inner>) -> Loop {
+        Loop(inner.clone(), Hold::DoesNot)
+    }
+}
 
 impl Clone for Loop {
     fn clone(&self) -> Loop {
-        self.0.loops.set(self.0.loops.get() + 1);
-        Loop(self.0.clone())
+        if self.1 == Hold::Counts {
+            self.0.loops.set(self.0.loops.get() + 1);
+        }
+        Loop(self.0.clone(), self.1)
     }
 }
 
 impl Drop for Loop {
     fn drop(&mut self) {
+        if self.1 == Hold::DoesNot {
+            return;
+        }
         let left = self.0.loops.get() - 1;
         self.0.loops.set(left);
         if left == 0 {
@@ -140,7 +175,7 @@ impl Builder {
         }
         let mut table = Table::default();
         let tasks = Tasks::new(&mut engine, &mut table)?;
-        Ok(Loop(Rc::new(Inner {
+        let inner = Inner {
             engine: RefCell::new(engine),
             table: RefCell::new(table),
             observer: RefCell::default(),
@@ -149,7 +184,9 @@ impl Builder {
             loops: Cell::new(1),
             is_closed: Cell::new(false),
             is_running: Cell::new(false),
-        })))
+            scratch: Cell::new(None),
+        };
+        Ok(Loop(Rc::new(inner), Hold::Counts))
     }
 }
 
@@ -181,11 +218,12 @@ impl Loop {
     ///
     /// # Panics
     ///
-    /// If the loop is running already: it cannot be run from its own callbacks and tasks.
+    /// If the loop is running already: it cannot be run from its own callbacks and tasks. And if
+    /// it is gone, and this is one that did not keep it.
     pub fn run(&self, mode: Mode) -> bool {
-        let _running = self.begin_running();
-        self.run_tasks(&mut || ());
-        self.run_engine(mode, &mut || ())
+        let running = self.begin_running();
+        running.lp().run_tasks(&mut || ());
+        running.lp().run_engine(mode, &mut || ())
     }
 
     /// Runs the loop until the future is completed, and to the end of that turn. Other tasks
@@ -207,9 +245,10 @@ impl Loop {
     ///
     /// # Panics
     ///
-    /// If the loop is running already, and if the future does.
+    /// As [`run`](Loop::run), and if the future does.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let _running = self.begin_running();
+        let running = self.begin_running();
+        let lp = running.lp();
         let _alive = self.0.tasks.keep_alive(&self.0);
         let mut future = pin!(future);
         let header = self.0.tasks.wake_main();
@@ -231,10 +270,11 @@ impl Loop {
                 }
             }
         };
-        self.run_tasks(&mut poll);
+        lp.run_tasks(&mut poll);
         begun.set(true);
         while !is_over.get() {
-            self.run_engine(Mode::Default, &mut poll);
+            assert!(!self.0.is_closed(), "the loop is gone");
+            lp.run_engine(Mode::Default, &mut poll);
         }
         output.expect("the future is completed")
     }
@@ -249,6 +289,9 @@ impl Loop {
                 return run.alive();
             };
             self.dispatch(event, main);
+            if self.0.is_closed() {
+                return false;
+            }
         }
     }
 
@@ -418,7 +461,7 @@ impl Inner {
         make: impl FnOnce(&mut Engine, Token) -> EngineResult<T>,
     ) -> io::Result<(T, usize)> {
         if self.is_closed() {
-            return Err(io::Error::other("the loop is gone"));
+            return Err(gone());
         }
         let at = self.table.borrow_mut().insert(entry);
         let made = make(&mut self.engine(), Token(at as u64));
@@ -432,7 +475,19 @@ impl Inner {
         }
     }
 
+    /// What who has to wait is told: with the loop gone it would be for ever.
+    pub(crate) fn pending<T>(&self) -> Poll<io::Result<T>> {
+        match self.is_closed() {
+            true => Poll::Ready(Err(gone())),
+            false => Poll::Pending,
+        }
+    }
+
     pub(crate) fn set_running(&self, is_running: bool) {
         self.is_running.set(is_running);
     }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the loop is gone")
 }

@@ -68,8 +68,8 @@ impl Timer {
 
     /// Stops the timer.
     pub fn stop(&self) {
-        let stopped = self.handle.engine().timer_stop(self.handle.key);
-        debug_assert!(stopped.is_ok(), "the handle is ours and open");
+        // One that is closed has stopped.
+        let _ = self.handle.engine().timer_stop(self.handle.key);
     }
 
     /// How long until the timer is due, by the loop's cached time; zero if that has passed.

@@ -98,6 +98,10 @@ impl Engine {
             return (None, Step::Over);
         };
         if self.stream(index).accepted.is_some() {
+            if std::mem::take(&mut self.stream_mut(index).offers_again) {
+                let token = self.handles[self.stream(index).handle].token;
+                return (Some(Event::Connection(token, Ok(()))), Step::Accepted);
+            }
             // The last one has not been accepted yet.
             let watcher = self.stream(index).watcher;
             self.io_unwant(watcher, POLLIN);
@@ -150,6 +154,19 @@ impl Engine {
                 error => error,
             })?;
             self.stream_mut(index).accepted = Some(accepted);
+        }
+        Ok(())
+    }
+
+    /// Has [`Event::Connection`] follow once more if a connection waits that nobody has accepted
+    /// when it came.
+    pub fn stream_offer_again(&mut self, server: Key) -> Result<(), Errno> {
+        let index = self.open_stream(server)?;
+        if self.stream(index).accepted.is_some() {
+            let stream = self.stream_mut(index);
+            stream.offers_again = true;
+            let watcher = stream.watcher;
+            self.watchers.feed(watcher, Pending::Fed);
         }
         Ok(())
     }

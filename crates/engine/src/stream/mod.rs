@@ -71,6 +71,8 @@ pub(crate) struct Stream {
     /// kernel puts it.
     nearly_ended: bool,
     ended: bool,
+    /// A connection that nobody has accepted is offered once more.
+    offers_again: bool,
     /// The front end wants to hear once when it can write.
     tells_writable: bool,
     connecting: Option<Token>,
@@ -189,6 +191,7 @@ impl Engine {
             hung_up: false,
             nearly_ended: false,
             ended: false,
+            offers_again: false,
             tells_writable: false,
             connecting: None,
             shutdown: None,
@@ -307,6 +310,19 @@ impl Engine {
         stream.readable = readable;
         stream.writable = writable;
         Ok(())
+    }
+
+    /// As [`stream_open`](Engine::stream_open), in the directions that the descriptor was opened
+    /// for.
+    pub fn stream_open_as_it_is(
+        &mut self,
+        key: Key,
+        fd: Descriptor,
+    ) -> Result<(), (Errno, Descriptor)> {
+        match fd::directions(fd.raw()) {
+            Ok((readable, writable)) => self.stream_open(key, fd, readable, writable),
+            Err(error) => Err((error, fd)),
+        }
     }
 
     /// Whether the stream can be read from.
