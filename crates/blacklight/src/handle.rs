@@ -1,37 +1,139 @@
 //! What all handles have in common: they belong to a loop, and close when they are dropped.
 
-use crate::loop_::Loop;
-use blacklight_engine::{Key, Readiness};
+use crate::loop_::{Inner, Loop};
+use crate::table::Source;
+use blacklight_engine::{Engine, Event, Key};
+use std::cell::{Cell, OnceCell, RefMut};
 use std::io;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-/// What a handle calls. Only poll handles have something to say with it.
-pub(crate) type Callback = Box<dyn FnMut(&Loop, &Rc<Handle>, io::Result<Readiness>)>;
-
-pub(crate) struct Handle {
-    pub(crate) owner: Loop,
+/// The program's end of a handle. The loop's end is `state`.
+pub(crate) struct Handle<S: Source> {
+    pub(crate) inner: Rc<Inner>,
     pub(crate) key: Key,
-    /// The handle's place in the loop's table.
-    pub(crate) at: usize,
+    pub(crate) state: Rc<S>,
 }
 
-impl Handle {
-    pub(crate) fn new(owner: &Loop, key: Key, at: usize) -> Handle {
-        Handle {
-            owner: owner.clone(),
-            key,
-            at,
+impl<S: Source> Handle<S> {
+    pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
+        self.inner.engine()
+    }
+}
+
+impl<S: Source> Handle<S> {
+    /// Closes the handle, unless it is closed already. The entry in the loop's table goes when
+    /// the engine says that this is finished.
+    pub(crate) fn close(&self) {
+        let closed = self.engine().close(self.key);
+        if closed.is_ok() {
+            self.state.clear();
         }
     }
 }
 
-impl Drop for Handle {
+impl<S: Source> Drop for Handle<S> {
     fn drop(&mut self) {
-        // The entry in the loop's table goes when the engine says that the handle is closed.
-        let closed = self.owner.engine().close(self.key);
-        debug_assert!(closed.is_ok(), "a handle is closed by nobody else");
+        self.close();
     }
 }
+
+/// A place for a callback, out of which it is taken while it runs, so that it may be replaced
+/// or dropped meanwhile, also by itself.
+pub(crate) struct Slot<F: ?Sized> {
+    callback: Cell<Option<Box<F>>>,
+    /// Counts how often the callback was replaced or taken away.
+    changes: Cell<u32>,
+}
+
+impl<F: ?Sized> Slot<F> {
+    pub(crate) const fn new() -> Slot<F> {
+        Slot {
+            callback: Cell::new(None),
+            changes: Cell::new(0),
+        }
+    }
+
+    /// Puts a callback here, or none. The one before is dropped when it does not run any more.
+    pub(crate) fn set(&self, callback: Option<Box<F>>) {
+        self.changes.set(self.changes.get().wrapping_add(1));
+        drop(self.callback.replace(callback));
+    }
+
+    /// Calls the callback if there is one.
+    pub(crate) fn call<R>(&self, call: impl FnOnce(&mut F) -> R) -> Option<R> {
+        let changes = self.changes.get();
+        let mut callback = self.callback.take()?;
+        let result = call(&mut callback);
+        if self.changes.get() == changes {
+            self.callback.set(Some(callback));
+        }
+        Some(result)
+    }
+}
+
+/// What a handle with one callback calls.
+pub(crate) type Callback = dyn FnMut(&Loop, &Rc<Handle<Single>>, Event);
+
+/// The loop's end of a handle with one callback.
+pub(crate) struct Single {
+    callback: Slot<Callback>,
+    /// The program's end. A handle that has been dropped hears of nothing any more.
+    handle: OnceCell<Weak<Handle<Single>>>,
+    /// Set by `detach`: the loop then keeps the handle itself.
+    detached: Cell<Option<Rc<Handle<Single>>>>,
+}
+
+impl Source for Single {
+    fn event(&self, lp: &Loop, event: Event) {
+        if let Some(handle) = self.handle.get().and_then(Weak::upgrade) {
+            self.callback.call(|callback| callback(lp, &handle, event));
+        }
+    }
+
+    fn clear(&self) {
+        self.callback.set(None);
+        drop(self.detached.take());
+    }
+}
+
+impl Handle<Single> {
+    /// Makes a handle with one callback: `make` is given its token.
+    pub(crate) fn single<T>(
+        lp: &Loop,
+        make: impl FnOnce(&mut Engine, blacklight_engine::Token) -> EngineResult<(Key, T)>,
+    ) -> io::Result<(Rc<Handle<Single>>, T)> {
+        let state = Rc::new(Single {
+            callback: Slot::new(),
+            handle: OnceCell::new(),
+            detached: Cell::new(None),
+        });
+        let (handle, made) = lp.attach(state, make)?;
+        let handle = Rc::new(handle);
+        let _ = handle.state.handle.set(Rc::downgrade(&handle));
+        Ok((handle, made))
+    }
+
+    /// Gives the handle its callback in place of the one before.
+    pub(crate) fn set_callback(
+        &self,
+        callback: impl FnMut(&Loop, &Rc<Handle<Single>>, Event) + 'static,
+    ) {
+        // Nobody would ever take it back from a loop that is gone.
+        if !self.inner.is_closed() {
+            self.state.callback.set(Some(Box::new(callback)));
+        }
+    }
+
+    pub(crate) fn detach(self: Rc<Self>) {
+        if !self.inner.is_closed() {
+            let state = self.state.clone();
+            state.detached.set(Some(self));
+        }
+    }
+}
+
+/// What the engine says.
+pub(crate) type EngineResult<T> = Result<T, blacklight_engine::Errno>;
 
 /// The methods that every kind of handle has.
 macro_rules! common_methods {
@@ -39,22 +141,29 @@ macro_rules! common_methods {
         impl $(<$io>)? $handle $(<$io>)? {
             /// Whether the handle is active.
             pub fn is_active(&self) -> bool {
-                self.handle.owner.engine().is_active(self.handle.key)
+                self.handle.engine().is_active(self.handle.key)
+            }
+
+            /// Closes the handle now, where dropping would close it when its last owner goes,
+            /// which for a detached one is the loop. Its callback is dropped, and nothing can
+            /// be done with it any more.
+            pub fn close(&self) {
+                self.handle.close();
             }
 
             /// Lets the loop end although this handle is active.
             pub fn unref(&self) {
-                self.handle.owner.engine().unreference(self.handle.key);
+                self.handle.engine().unreference(self.handle.key);
             }
 
             /// Takes [`unref`](Self::unref) back.
             pub fn r#ref(&self) {
-                self.handle.owner.engine().reference(self.handle.key);
+                self.handle.engine().reference(self.handle.key);
             }
 
             /// Whether the handle keeps the loop running while it is active.
             pub fn has_ref(&self) -> bool {
-                self.handle.owner.engine().has_reference(self.handle.key)
+                self.handle.engine().has_reference(self.handle.key)
             }
         }
 
@@ -75,8 +184,7 @@ macro_rules! detach_method {
         impl $handle {
             /// Gives the handle to the loop, which keeps it for as long as the loop lives.
             pub fn detach(self) {
-                let owner = self.handle.owner.clone();
-                owner.keep(self.handle);
+                self.handle.detach();
             }
         }
     };

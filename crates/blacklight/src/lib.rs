@@ -28,19 +28,44 @@
 //! [`unref`](Timer::unref)ed. Nothing here is `Send` but the [`Sender`] of an [`Async`].
 
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
+mod current;
 mod handle;
+#[cfg(feature = "hyper")]
+mod hyper;
 mod loop_;
 mod observe;
 mod poll;
+mod stream;
+mod table;
+mod task;
+mod tcp;
+mod time;
 mod timer;
+mod tty;
+mod udp;
+mod unix;
 mod wakeup;
 mod watcher;
+mod work;
 
+#[cfg(feature = "hyper")]
+pub use self::hyper::{LoopExecutor, LoopTimer};
+pub use blacklight_engine::{BindOptions, KeepAlive, TtyMode, UdpBind, UdpReuse};
 pub use blacklight_engine::{Mechanism, Metrics, Mode, Readiness, Sender};
+pub use current::{current, interval, sleep, sleep_until, spawn, spawn_blocking, timeout};
 pub use loop_::{Builder, Loop};
 pub use observe::{Dispatch, Phase};
 pub use poll::Poll;
+pub use stream::{ReadHalf, WriteHalf};
+pub use task::{JoinError, JoinHandle};
+pub use tcp::{TcpListener, TcpStream};
+pub use time::{Elapsed, Interval, Sleep};
 pub use timer::Timer;
+pub use tty::{Tty, reset_terminal};
+pub use udp::{Datagram, UdpSocket};
+pub use unix::{Pipe, UnixListener, UnixStream};
 pub use wakeup::Async;
 pub use watcher::{Check, Idle, Prepare};
+pub use work::{Blocking, Work};

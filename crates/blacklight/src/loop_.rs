@@ -1,42 +1,130 @@
-//! The loop: a table of callbacks beside the engine, and the one place that calls them.
+//! The loop: the engine, the table of those whom its events are for, and the one place that
+//! calls them.
 
-use crate::handle::{Callback, Handle};
+use crate::handle::{EngineResult, Handle};
 use crate::observe::{Dispatch, Phase};
-use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Readiness, Run, Token};
-use std::cell::{Ref, RefCell, RefMut};
+use crate::table::{Entry, Source, Table};
+use crate::task::Tasks;
+use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Token};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
-use std::rc::{Rc, Weak};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-
-/// What the loop knows of a handle.
-#[derive(Default)]
-pub(crate) struct Entry {
-    /// Taken out while it runs, so that it may replace itself.
-    callback: Option<Callback>,
-    handle: Weak<Handle>,
-    /// Set by `detach`: the loop then keeps the handle itself.
-    detached: Option<Rc<Handle>>,
-}
 
 type Observer = Box<dyn FnMut(Dispatch)>;
 
+/// What a loop is, shared by everything that belongs to it.
 pub(crate) struct Inner {
     engine: RefCell<Engine>,
-    entries: RefCell<Vec<Entry>>,
-    free: RefCell<Vec<usize>>,
+    pub(crate) table: RefCell<Table>,
     observer: RefCell<Option<Observer>>,
+    pub(crate) tasks: Tasks,
+    name: Box<str>,
+    /// How many `Loop`s there are. With the last one goes all that the program has given us.
+    loops: Cell<usize>,
+    is_closed: Cell<bool>,
+    is_running: Cell<bool>,
+    /// Room to read into, unless it is in use.
+    scratch: Cell<Option<Box<[u8]>>>,
+}
+
+/// How much of a stream is read at once, and more than any datagram has.
+const SCRATCH: usize = 64 * 1024;
+
+impl Inner {
+    pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
+        self.engine.borrow_mut()
+    }
+
+    /// Whether the last `Loop` is gone, so that nothing will ever happen any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.get()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.is_running.get()
+    }
+
+    /// Lends the loop's own room. Whoever is called meanwhile and needs it gets another.
+    pub(crate) fn with_scratch<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
+        let taken = self.scratch.take();
+        let mut scratch = taken.unwrap_or_else(|| vec![0; SCRATCH].into_boxed_slice());
+        let result = f(&mut scratch);
+        self.scratch.set(Some(scratch));
+        result
+    }
+
+    /// Lets go of all that is the user's. The engine stays for as long as there are handles,
+    /// which close what they own when they are dropped.
+    fn tear_down(&self) {
+        self.is_closed.set(true);
+        let entries = self.table.borrow_mut().take_all();
+        for entry in &entries {
+            if let Entry::Handle(source) = entry {
+                source.clear();
+            }
+        }
+        drop(entries);
+        self.tasks.drop_all();
+        drop(self.observer.take());
+    }
 }
 
 /// An event loop. Clones are the same loop.
-#[derive(Clone)]
-pub struct Loop(pub(crate) Rc<Inner>);
+///
+/// A loop lives for as long as somebody has the `Loop` that [`Loop::new`] or
+/// [`Builder::build`] made, or a clone of it. Handles do not count, and neither do the loops
+/// that callbacks are given and that [`Loop::current`] finds, nor their clones: tasks and
+/// callbacks may keep these. When the last that counts is dropped, all callbacks and tasks are
+/// dropped, and nothing happens to the loop's handles any more. Only a callback or a task that
+/// is given a `Loop` from outside keeps the loop, and itself, for ever.
+pub struct Loop(pub(crate) Rc<Inner>, Hold);
+
+/// Whether a `Loop` is one of those that keep the loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Counts,
+    DoesNot,
+}
+
+impl Loop {
+    /// The same loop for those who belong to it.
+    pub(crate) fn uncounted(inner: &Rc<Inner>) -> Loop {
+        Loop(inner.clone(), Hold::DoesNot)
+    }
+}
+
+impl Clone for Loop {
+    fn clone(&self) -> Loop {
+        if self.1 == Hold::Counts {
+            self.0.loops.set(self.0.loops.get() + 1);
+        }
+        Loop(self.0.clone(), self.1)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        if self.1 == Hold::DoesNot {
+            return;
+        }
+        let left = self.0.loops.get() - 1;
+        self.0.loops.set(left);
+        if left == 0 {
+            self.0.tear_down();
+        }
+    }
+}
 
 impl fmt::Debug for Loop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let engine = self.0.engine.borrow();
         f.debug_struct("Loop")
+            .field("name", &self.name())
             .field("mechanism", &engine.mechanism())
             .field("alive", &engine.is_alive())
             .finish()
@@ -48,17 +136,25 @@ impl fmt::Debug for Loop {
 /// ```
 /// use blacklight::{Loop, Mechanism};
 ///
-/// let lp = Loop::builder().poller(Mechanism::Poll).measure_idle_time().build()?;
+/// let lp = Loop::builder().name("main").poller(Mechanism::Poll).measure_idle_time().build()?;
 /// assert_eq!(lp.mechanism(), Mechanism::Poll);
+/// assert_eq!(lp.name(), "main");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Default, Debug)]
 pub struct Builder {
+    name: Box<str>,
     mechanism: Option<Mechanism>,
     measure_idle_time: bool,
 }
 
 impl Builder {
+    /// Gives the loop a name, for whoever looks at it.
+    pub fn name(mut self, name: &str) -> Builder {
+        self.name = name.into();
+        self
+    }
+
     /// Uses this mechanism in place of the best there is.
     pub fn poller(mut self, mechanism: Mechanism) -> Builder {
         self.mechanism = Some(mechanism);
@@ -77,12 +173,20 @@ impl Builder {
         if self.measure_idle_time {
             engine.measure_idle_time();
         }
-        Ok(Loop(Rc::new(Inner {
+        let mut table = Table::default();
+        let tasks = Tasks::new(&mut engine, &mut table)?;
+        let inner = Inner {
             engine: RefCell::new(engine),
-            entries: RefCell::default(),
-            free: RefCell::default(),
+            table: RefCell::new(table),
             observer: RefCell::default(),
-        })))
+            tasks,
+            name: self.name,
+            loops: Cell::new(1),
+            is_closed: Cell::new(false),
+            is_running: Cell::new(false),
+            scratch: Cell::new(None),
+        };
+        Ok(Loop(Rc::new(inner), Hold::Counts))
     }
 }
 
@@ -105,10 +209,78 @@ impl Loop {
         self.0.engine.borrow()
     }
 
+    /// The name that the loop was built with, which may be empty.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
     /// Runs the loop. Returns whether something in it is still alive.
     ///
-    /// Must not be called from a callback of the same loop.
+    /// # Panics
+    ///
+    /// If the loop is running already: it cannot be run from its own callbacks and tasks. And if
+    /// it is gone, and this is one that did not keep it.
     pub fn run(&self, mode: Mode) -> bool {
+        let running = self.begin_running();
+        running.lp().run_tasks(&mut || ());
+        running.lp().run_engine(mode, &mut || ())
+    }
+
+    /// Runs the loop until the future is completed, and to the end of that turn. Other tasks
+    /// and callbacks run meanwhile. The future need not be `'static`.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let answer = lp.block_on(async {
+    ///     let other = blacklight::spawn(async { 40 });
+    ///     blacklight::sleep(Duration::from_millis(1)).await;
+    ///     other.await.unwrap() + 2
+    /// });
+    /// assert_eq!(answer, 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Loop::run), and if the future does.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let running = self.begin_running();
+        let lp = running.lp();
+        let _alive = self.0.tasks.keep_alive(&self.0);
+        let mut future = pin!(future);
+        let header = self.0.tasks.wake_main();
+        let waker = Waker::from(header.clone());
+        let mut output = None;
+        let is_over = Cell::new(false);
+        let begun = Cell::new(false);
+        let mut poll = || {
+            if is_over.get() || !header.take_wake() {
+                return;
+            }
+            let mut context = Context::from_waker(&waker);
+            let polled = (self.0.tasks).with_budget(|| future.as_mut().poll(&mut context));
+            if let Poll::Ready(ready) = polled {
+                output = Some(ready);
+                is_over.set(true);
+                if begun.get() {
+                    self.stop();
+                }
+            }
+        };
+        lp.run_tasks(&mut poll);
+        begun.set(true);
+        while !is_over.get() {
+            assert!(!self.0.is_closed(), "the loop is gone");
+            lp.run_engine(Mode::Default, &mut poll);
+        }
+        output.expect("the future is completed")
+    }
+
+    /// One run of the engine. `main` is called when the future of `block_on` is woken.
+    fn run_engine(&self, mode: Mode, main: &mut dyn FnMut()) -> bool {
         let mut run = Run::new(mode);
         loop {
             // The engine is let go of before the callback runs.
@@ -116,7 +288,10 @@ impl Loop {
             let Some(event) = event else {
                 return run.alive();
             };
-            self.dispatch(event);
+            self.dispatch(event, main);
+            if self.0.is_closed() {
+                return false;
+            }
         }
     }
 
@@ -126,7 +301,7 @@ impl Loop {
     }
 
     /// Whether something keeps the loop running: an active handle that is not unreferenced,
-    /// or one whose closing is to be finished.
+    /// one whose closing is to be finished, a request in progress, or a task.
     pub fn is_alive(&self) -> bool {
         self.look().is_alive()
     }
@@ -148,6 +323,9 @@ impl Loop {
 
     /// A descriptor that becomes readable when a run would find something to do, for a
     /// program that embeds this loop in its own; `None` where the mechanism has none.
+    ///
+    /// This is a bare number since it cannot be borrowed: the loop replaces its descriptor
+    /// when that breaks. Ask anew after each run, and do not use it without the loop.
     pub fn backend_fd(&self) -> Option<RawFd> {
         self.look().backend_fd()
     }
@@ -168,8 +346,8 @@ impl Loop {
         Duration::from_nanos(engine.idle_time().total_ns(engine.now_ns()))
     }
 
-    /// Calls `observer` after each callback that the loop has run, in place of any observer
-    /// before.
+    /// Calls `observer` after each callback that the loop has run, and the tasks that it has
+    /// woken, in place of any observer before.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, Phase, Timer};
@@ -192,20 +370,10 @@ impl Loop {
         *self.0.observer.borrow_mut() = Some(Box::new(observer));
     }
 
-    fn dispatch(&self, event: Event) {
+    fn dispatch(&self, event: Event, main: &mut dyn FnMut()) {
         let observed = self.0.observer.borrow().is_some().then(Instant::now);
-        match event {
-            Event::Timer(token)
-            | Event::Idle(token)
-            | Event::Prepare(token)
-            | Event::Check(token)
-            | Event::Async(token) => self.call(token, Ok(Readiness::default())),
-            Event::Poll(token, result) => self.call(token, result.map_err(io::Error::from)),
-            // No handle of this face submits work yet.
-            Event::Work(..) => {}
-            Event::Closed(token) => self.forget(token),
-            other => unreachable!("{other:?} is of a kind that this face does not make yet"),
-        }
+        self.deliver(event);
+        self.run_tasks(main);
         let Some(begun) = observed else { return };
         let phase = Phase::of(&event);
         // Turns are counted as they poll, and these two phases come before that.
@@ -223,59 +391,103 @@ impl Loop {
         }
     }
 
-    fn call(&self, token: Token, result: io::Result<Readiness>) {
-        let at = token.0 as usize;
-        let (callback, handle) = {
-            let mut entries = self.0.entries.borrow_mut();
-            (entries[at].callback.take(), entries[at].handle.upgrade())
-        };
-        // A handle that has been dropped is closing, and hears of nothing any more.
-        if let (Some(mut callback), Some(handle)) = (callback, handle) {
-            callback(self, &handle, result);
-            let replaced = self.0.entries.borrow()[at].callback.is_some();
-            if !replaced {
-                self.0.entries.borrow_mut()[at].callback = Some(callback);
+    /// Calls whom the event is for, with nothing borrowed.
+    fn deliver(&self, event: Event) {
+        let at = event.token().0 as usize;
+        let mut table = self.0.table.borrow_mut();
+        match table.get_mut(at) {
+            Some(Entry::Handle(source)) => {
+                let source = source.clone();
+                match event {
+                    Event::Closed(_) => {
+                        let entry = table.remove(at);
+                        drop(table);
+                        drop((entry, source));
+                    }
+                    event => {
+                        drop(table);
+                        source.event(self, event);
+                    }
+                }
             }
-            // Otherwise it is dropped here, with nothing borrowed.
+            Some(Entry::Request(_)) => {
+                let entry = table.remove(at);
+                drop(table);
+                if let Entry::Request(completion) = entry {
+                    completion(self, event);
+                }
+            }
+            Some(Entry::Sleep { is_over, waker }) => {
+                *is_over = true;
+                let waker = waker.take();
+                drop(table);
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            }
+            Some(Entry::Wakes) => self.0.tasks.collect_wakes(),
+            // The tasks run after every event, so also after this one.
+            Some(Entry::Backlog) | Some(Entry::Free) | None => {}
         }
     }
 
-    fn forget(&self, token: Token) {
-        let entry = std::mem::take(&mut self.0.entries.borrow_mut()[token.0 as usize]);
-        self.0.free.borrow_mut().push(token.0 as usize);
-        // What the callback owned is dropped with nothing borrowed.
-        drop(entry);
+    /// Makes a handle: `make` is given its token.
+    pub(crate) fn attach<S: Source + 'static, T>(
+        &self,
+        state: Rc<S>,
+        make: impl FnOnce(&mut Engine, Token) -> EngineResult<(Key, T)>,
+    ) -> io::Result<(Handle<S>, T)> {
+        self.0.attach(state, make)
+    }
+}
+
+impl Inner {
+    /// See [`Loop::attach`].
+    pub(crate) fn attach<S: Source + 'static, T>(
+        self: &Rc<Self>,
+        state: Rc<S>,
+        make: impl FnOnce(&mut Engine, Token) -> EngineResult<(Key, T)>,
+    ) -> io::Result<(Handle<S>, T)> {
+        let (made, _) = self.enter(Entry::Handle(state.clone()), make)?;
+        let (key, made) = made;
+        let inner = self.clone();
+        Ok((Handle { inner, key, state }, made))
     }
 
-    /// Makes a handle: `make` is given its token.
-    pub(crate) fn attach<T>(
+    /// Makes something with an entry in the table, whose index is its token.
+    pub(crate) fn enter<T>(
         &self,
-        make: impl FnOnce(&mut Engine, Token) -> Result<(Key, T), blacklight_engine::Errno>,
-    ) -> io::Result<(Rc<Handle>, T)> {
-        let at = self.0.free.borrow_mut().pop().unwrap_or_else(|| {
-            let mut entries = self.0.entries.borrow_mut();
-            entries.push(Entry::default());
-            entries.len() - 1
-        });
-        match make(&mut self.engine(), Token(at as u64)) {
-            Ok((key, made)) => {
-                let handle = Rc::new(Handle::new(self, key, at));
-                self.0.entries.borrow_mut()[at].handle = Rc::downgrade(&handle);
-                Ok((handle, made))
-            }
+        entry: Entry,
+        make: impl FnOnce(&mut Engine, Token) -> EngineResult<T>,
+    ) -> io::Result<(T, usize)> {
+        if self.is_closed() {
+            return Err(gone());
+        }
+        let at = self.table.borrow_mut().insert(entry);
+        let made = make(&mut self.engine(), Token(at as u64));
+        match made {
+            Ok(made) => Ok((made, at)),
             Err(error) => {
-                self.0.free.borrow_mut().push(at);
+                let entry = self.table.borrow_mut().remove(at);
+                drop(entry);
                 Err(error.into())
             }
         }
     }
 
-    pub(crate) fn set_callback(&self, at: usize, callback: Callback) {
-        let before = self.0.entries.borrow_mut()[at].callback.replace(callback);
-        drop(before);
+    /// What who has to wait is told: with the loop gone it would be for ever.
+    pub(crate) fn pending<T>(&self) -> Poll<io::Result<T>> {
+        match self.is_closed() {
+            true => Poll::Ready(Err(gone())),
+            false => Poll::Pending,
+        }
     }
 
-    pub(crate) fn keep(&self, handle: Rc<Handle>) {
-        self.0.entries.borrow_mut()[handle.at].detached = Some(handle.clone());
+    pub(crate) fn set_running(&self, is_running: bool) {
+        self.is_running.set(is_running);
     }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the loop is gone")
 }

@@ -1,8 +1,8 @@
 //! Readiness of descriptors that the program reads and writes itself.
 
-use crate::handle::{Handle, common_methods};
+use crate::handle::{Handle, Single, common_methods};
 use crate::loop_::Loop;
-use blacklight_engine::Readiness;
+use blacklight_engine::{Event, Readiness};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
@@ -33,7 +33,7 @@ use std::rc::Rc;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Poll<Io> {
-    handle: Rc<Handle>,
+    handle: Rc<Handle<Single>>,
     io: Io,
 }
 
@@ -43,7 +43,8 @@ impl<Io: AsFd> Poll<Io> {
     /// Makes the handle, stopped. Files and directories, which are always ready, are refused.
     pub fn new(lp: &Loop, io: Io) -> io::Result<Poll<Io>> {
         let fd = io.as_fd().as_raw_fd();
-        let (handle, ()) = lp.attach(|engine, token| Ok((engine.poll_init(token, fd)?, ())))?;
+        let (handle, ()) =
+            Handle::single(lp, |engine, token| Ok((engine.poll_init(token, fd)?, ())))?;
         Ok(Poll { handle, io })
     }
 
@@ -54,19 +55,19 @@ impl<Io: AsFd> Poll<Io> {
         wanted: Readiness,
         mut callback: impl FnMut(&Loop, io::Result<Readiness>) + 'static,
     ) -> io::Result<()> {
-        let lp = &self.handle.owner;
-        lp.engine().poll_start(self.handle.key, wanted)?;
-        lp.set_callback(
-            self.handle.at,
-            Box::new(move |lp, _, ready| callback(lp, ready)),
-        );
+        self.handle.engine().poll_start(self.handle.key, wanted)?;
+        self.handle.set_callback(move |lp, _, event| {
+            if let Event::Poll(_, ready) = event {
+                callback(lp, ready.map_err(io::Error::from));
+            }
+        });
         Ok(())
     }
 
     /// Stops watching. No event that has been noticed already is delivered.
     pub fn stop(&self) {
-        let stopped = self.handle.owner.engine().poll_stop(self.handle.key);
-        debug_assert!(stopped.is_ok(), "the handle is ours and open");
+        // One that is closed has stopped.
+        let _ = self.handle.engine().poll_stop(self.handle.key);
     }
 
     /// What is watched.
@@ -79,6 +80,6 @@ impl<Io> Drop for Poll<Io> {
     fn drop(&mut self) {
         // Its own callback, if it is what drops the handle, holds on to the rest of it; but
         // the descriptor is closed now, and its number may be anybody's.
-        let _ = self.handle.owner.engine().poll_stop(self.handle.key);
+        let _ = self.handle.engine().poll_stop(self.handle.key);
     }
 }

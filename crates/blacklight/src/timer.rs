@@ -1,6 +1,6 @@
 //! Timers.
 
-use crate::handle::{Handle, common_methods, detach_method};
+use crate::handle::{Handle, Single, common_methods, detach_method};
 use crate::loop_::Loop;
 use std::io;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Times are whole milliseconds, rounded up, and count from the loop's cached time; a
 /// timer never fires early.
 pub struct Timer {
-    handle: Rc<Handle>,
+    handle: Rc<Handle<Single>>,
 }
 
 common_methods!(Timer);
@@ -24,7 +24,7 @@ fn whole_ms(time: Duration) -> u64 {
 impl Timer {
     /// Makes a timer, stopped.
     pub fn new(lp: &Loop) -> io::Result<Timer> {
-        let (handle, ()) = lp.attach(|engine, token| Ok((engine.timer_init(token)?, ())))?;
+        let (handle, ()) = Handle::single(lp, |engine, token| Ok((engine.timer_init(token)?, ())))?;
         Ok(Timer { handle })
     }
 
@@ -54,30 +54,27 @@ impl Timer {
         repeat_ms: u64,
         mut callback: impl FnMut(&Loop, &Timer) + 'static,
     ) -> io::Result<()> {
-        let lp = &self.handle.owner;
-        lp.engine()
+        self.handle
+            .engine()
             .timer_start(self.handle.key, timeout_ms, repeat_ms)?;
-        lp.set_callback(
-            self.handle.at,
-            Box::new(move |lp, handle, _| {
-                let timer = Timer {
-                    handle: handle.clone(),
-                };
-                callback(lp, &timer);
-            }),
-        );
+        self.handle.set_callback(move |lp, handle, _| {
+            let timer = Timer {
+                handle: handle.clone(),
+            };
+            callback(lp, &timer);
+        });
         Ok(())
     }
 
     /// Stops the timer.
     pub fn stop(&self) {
-        let stopped = self.handle.owner.engine().timer_stop(self.handle.key);
-        debug_assert!(stopped.is_ok(), "the handle is ours and open");
+        // One that is closed has stopped.
+        let _ = self.handle.engine().timer_stop(self.handle.key);
     }
 
     /// How long until the timer is due, by the loop's cached time; zero if that has passed.
     pub fn due_in(&self) -> Duration {
-        let due_in = self.handle.owner.engine().timer_due_in(self.handle.key);
+        let due_in = self.handle.engine().timer_due_in(self.handle.key);
         Duration::from_millis(due_in.unwrap_or(0))
     }
 }

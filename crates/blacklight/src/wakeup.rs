@@ -1,6 +1,6 @@
 //! Waking a loop from other threads.
 
-use crate::handle::{Handle, common_methods, detach_method};
+use crate::handle::{Handle, Single, common_methods, detach_method};
 use crate::loop_::Loop;
 use blacklight_engine::{Sender, Ticket};
 use std::io;
@@ -23,7 +23,7 @@ use std::rc::Rc;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Async {
-    handle: Rc<Handle>,
+    handle: Rc<Handle<Single>>,
     ticket: Ticket,
 }
 
@@ -33,19 +33,16 @@ detach_method!(Async);
 impl Async {
     /// Makes the handle.
     pub fn new(lp: &Loop, mut callback: impl FnMut(&Loop, &Async) + 'static) -> io::Result<Async> {
-        let (handle, ticket) = lp.attach(|engine, token| engine.async_init(token))?;
-        lp.set_callback(
-            handle.at,
-            Box::new(move |lp, handle, _| {
-                let handle = handle.clone();
-                callback(lp, &Async { handle, ticket });
-            }),
-        );
+        let (handle, ticket) = Handle::single(lp, |engine, token| engine.async_init(token))?;
+        handle.set_callback(move |lp, handle, _| {
+            let handle = handle.clone();
+            callback(lp, &Async { handle, ticket });
+        });
         Ok(Async { handle, ticket })
     }
 
     /// The right to send, which may go to any thread and outlive the handle.
     pub fn sender(&self) -> Sender {
-        self.handle.owner.engine().async_sender(self.ticket)
+        self.handle.engine().async_sender(self.ticket)
     }
 }

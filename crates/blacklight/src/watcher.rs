@@ -1,6 +1,6 @@
 //! Handles that run on every turn of the loop.
 
-use crate::handle::{Handle, common_methods, detach_method};
+use crate::handle::{Handle, Single, common_methods, detach_method};
 use crate::loop_::Loop;
 use blacklight_engine::Engine;
 use std::io;
@@ -10,7 +10,7 @@ macro_rules! watcher {
     ($(#[$doc:meta])* $name:ident, $init:path) => {
         $(#[$doc])*
         pub struct $name {
-            handle: Rc<Handle>,
+            handle: Rc<Handle<Single>>,
         }
 
         common_methods!($name);
@@ -19,7 +19,7 @@ macro_rules! watcher {
         impl $name {
             /// Makes the handle, stopped.
             pub fn new(lp: &Loop) -> io::Result<$name> {
-                let (handle, ()) = lp.attach(|engine, token| Ok(($init(engine, token)?, ())))?;
+                let (handle, ()) = Handle::single(lp, |engine, token| Ok(($init(engine, token)?, ())))?;
                 Ok($name { handle })
             }
 
@@ -28,24 +28,20 @@ macro_rules! watcher {
                 &self,
                 mut callback: impl FnMut(&Loop, &$name) + 'static,
             ) -> io::Result<()> {
-                let lp = &self.handle.owner;
-                lp.engine().loop_watcher_start(self.handle.key)?;
-                lp.set_callback(
-                    self.handle.at,
-                    Box::new(move |lp, handle, _| {
-                        let watcher = $name {
-                            handle: handle.clone(),
-                        };
-                        callback(lp, &watcher);
-                    }),
-                );
+                self.handle.engine().loop_watcher_start(self.handle.key)?;
+                self.handle.set_callback(move |lp, handle, _| {
+                    let watcher = $name {
+                        handle: handle.clone(),
+                    };
+                    callback(lp, &watcher);
+                });
                 Ok(())
             }
 
             /// Stops the handle.
             pub fn stop(&self) {
-                let stopped = self.handle.owner.engine().loop_watcher_stop(self.handle.key);
-                debug_assert!(stopped.is_ok(), "the handle is ours and open");
+                // One that is closed has stopped.
+        let _ = self.handle.engine().loop_watcher_stop(self.handle.key);
             }
         }
     };

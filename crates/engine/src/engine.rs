@@ -182,6 +182,12 @@ impl Engine {
         self.now_ns
     }
 
+    /// The time in nanoseconds as it is now, on the scale of the cached one.
+    #[inline]
+    pub fn clock_ns(&self) -> u64 {
+        self.poller.now_ns()
+    }
+
     /// Caches the time anew.
     #[inline]
     pub fn update_time(&mut self) {

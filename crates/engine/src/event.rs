@@ -32,6 +32,9 @@ pub enum Event {
     ReadEnd(Token, Errno),
     /// A write request is done, after this many bytes.
     Write(Token, Result<(), Errno>, usize),
+    /// A stream or UDP handle whose front end waits for that can be
+    /// [written to](crate::Engine::stream_want_writable).
+    Writable(Token),
     /// A connect request is done.
     Connect(Token, Result<(), Errno>),
     /// A shutdown request is done.
@@ -58,6 +61,36 @@ pub enum Event {
     FsEvent(Token, Result<crate::fs_event::Change, Errno>),
     /// A handle has been closed; the engine has forgotten it.
     Closed(Token),
+}
+
+impl Event {
+    /// Whom the event is for.
+    pub fn token(&self) -> Token {
+        match *self {
+            Event::Timer(token)
+            | Event::Idle(token)
+            | Event::Prepare(token)
+            | Event::Check(token)
+            | Event::Async(token)
+            | Event::Work(token, _)
+            | Event::Poll(token, _)
+            | Event::Read(token)
+            | Event::ReadEnd(token, _)
+            | Event::Write(token, ..)
+            | Event::Writable(token)
+            | Event::Connect(token, _)
+            | Event::Shutdown(token, _)
+            | Event::Connection(token, _)
+            | Event::Receive(token)
+            | Event::ReceiveError(token)
+            | Event::ReceiveEnd(token, _)
+            | Event::Send(token, ..)
+            | Event::Signal(token, _)
+            | Event::Exit(token, ..)
+            | Event::FsEvent(token, _)
+            | Event::Closed(token) => token,
+        }
+    }
 }
 
 /// What a poll handle asks for and is told.

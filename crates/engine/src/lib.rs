@@ -52,11 +52,11 @@ mod udp;
 mod wakeup;
 mod work;
 
-pub use blacklight_sys::buffer::{Buffers, Room};
+pub use blacklight_sys::buffer::{Buffers, Room, Space};
 pub use blacklight_sys::datagram::{
     AddressRef, BATCH, Datagram, Inbox, Outbox, Report, SenderRoom,
 };
-pub use blacklight_sys::fd::Descriptor;
+pub use blacklight_sys::fd::{Descriptor, SharedFd};
 pub use blacklight_sys::job::Job;
 pub use blacklight_sys::multicast::{Group, Interface};
 pub use blacklight_sys::process::{Command, SpawnError, Stdio, Strings};

@@ -56,10 +56,25 @@ impl Engine {
         Ok(())
     }
 
+    /// Starts a timer, or starts it anew, to fire once, at a time of the
+    /// [clock](Engine::clock_ns).
+    pub fn timer_start_at(&mut self, key: Key, due_ns: u64) -> Result<(), Errno> {
+        let index = self.handles.open(key)?;
+        self.timer_mut(index)?.repeat_ms = 0;
+        self.stop_timer(index);
+        self.arm_timer_at(index, due_ns);
+        Ok(())
+    }
+
     fn arm_timer(&mut self, index: u32, timeout_ms: u64) {
         let due_ns = self
             .now_ns
             .saturating_add(timeout_ms.saturating_mul(NS_PER_MS));
+        self.arm_timer_at(index, due_ns);
+    }
+
+    #[inline]
+    fn arm_timer_at(&mut self, index: u32, due_ns: u64) {
         self.timers.push(&mut self.handles, index, due_ns);
         self.handles.set_active(index, true);
     }

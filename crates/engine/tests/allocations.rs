@@ -484,7 +484,9 @@ fn a_message_that_has_to_wait(mechanism: Mechanism) {
         let (mut reports, mut received) = (0, 0);
         while received < LEN || reports == 0 {
             run(&mut engine, Mode::Once, |engine, event| match event {
-                Event::Read(_) => received += engine.stream_read(keys[1], &mut room).unwrap_or(0),
+                Event::Read(_) => {
+                    received += engine.stream_read(keys[1], &mut room[..]).unwrap_or(0)
+                }
                 event => {
                     assert_eq!(event, Event::Write(Token(3), Ok(()), LEN));
                     reports += 1;

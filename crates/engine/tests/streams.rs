@@ -67,7 +67,7 @@ fn fill(socket: &UnixStream) {
 }
 
 fn read(engine: &mut Engine, key: Key, room: usize) -> Result<usize, Errno> {
-    engine.stream_read(key, &mut vec![MaybeUninit::uninit(); room])
+    engine.stream_read(key, &mut vec![MaybeUninit::uninit(); room][..])
 }
 
 /// The second write goes at once, and is waiting to be reported when the stream has nothing

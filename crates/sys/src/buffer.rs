@@ -6,7 +6,10 @@
 //! is reported done, and everybody else may then use it safely.
 
 use std::fmt;
-use std::mem::MaybeUninit;
+use std::io::IoSlice;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr::{NonNull, null_mut};
 
 /// As many bytes as Linux moves in one call. libuv refuses what is more than that, since it
 /// could not be written in one piece.
@@ -15,12 +18,76 @@ pub const MAX_BYTES: usize = 0x7fff_f000;
 /// Room to read into, of which nothing is known yet.
 pub type Room<'a> = &'a mut [MaybeUninit<u8>];
 
+/// Memory that the kernel may write to, whatever is in it now. Nobody else does by this.
+#[derive(Debug)]
+pub struct Space<'a> {
+    base: *mut u8,
+    len: usize,
+    life: PhantomData<&'a mut [u8]>,
+}
+
+impl Space<'_> {
+    /// How many bytes there are.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks for an empty one")]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The front part of it, `len` bytes long at most.
+    #[inline]
+    pub fn limited_to(mut self, len: usize) -> Self {
+        self.len = self.len.min(len);
+        self
+    }
+
+    #[inline]
+    pub(crate) fn base(&self) -> *mut libc::c_void {
+        self.base.cast()
+    }
+}
+
+impl<'a> From<Room<'a>> for Space<'a> {
+    #[inline]
+    fn from(room: Room<'a>) -> Space<'a> {
+        Space {
+            base: room.as_mut_ptr().cast(),
+            len: room.len(),
+            life: PhantomData,
+        }
+    }
+}
+
+impl<'a, const N: usize> From<&'a mut [MaybeUninit<u8>; N]> for Space<'a> {
+    fn from(room: &'a mut [MaybeUninit<u8>; N]) -> Space<'a> {
+        Space::from(&mut room[..])
+    }
+}
+
+impl<'a> From<&'a mut [u8]> for Space<'a> {
+    fn from(bytes: &'a mut [u8]) -> Space<'a> {
+        Space {
+            base: bytes.as_mut_ptr(),
+            len: bytes.len(),
+            life: PhantomData,
+        }
+    }
+}
+
+/// Bytes that come with their own description.
+struct Owned {
+    iovec: libc::iovec,
+    _bytes: Vec<u8>,
+}
+
 /// An array of buffers to be written, of which a front part has been written already.
 pub struct Buffers {
     /// The first buffer that has not been written completely.
     next: *mut libc::iovec,
     left: usize,
     bytes: usize,
+    /// What `next` points to, where that is ours: an `Owned` in a box.
+    owned: *mut Owned,
 }
 
 impl Buffers {
@@ -37,10 +104,44 @@ impl Buffers {
             next: array,
             left: count,
             bytes: 0,
+            owned: null_mut(),
         };
         let lengths = buffers.iovecs().iter().map(|iovec| iovec.iov_len);
         buffers.bytes = lengths.fold(0, usize::saturating_add);
         buffers
+    }
+
+    /// Bytes that are kept here until they have been written.
+    pub fn owned(bytes: Vec<u8>) -> Buffers {
+        let owned = Box::into_raw(Box::new(Owned {
+            iovec: libc::iovec {
+                iov_base: bytes.as_ptr().cast_mut().cast(),
+                iov_len: bytes.len(),
+            },
+            _bytes: bytes,
+        }));
+        // SAFETY: the array and the bytes are in the box, which is there for as long as this.
+        let mut buffers = unsafe { Buffers::new(&raw mut (*owned).iovec, 1) };
+        buffers.owned = owned;
+        buffers
+    }
+
+    /// Lends slices as buffers for the time of a call.
+    pub fn lend<R>(slices: &[IoSlice<'_>], call: impl FnOnce(&Buffers) -> R) -> R {
+        // SAFETY: an `IoSlice` is an `iovec` by its documentation. Both live through the call,
+        // and nobody advances what is lent.
+        let buffers = unsafe { Buffers::new(slices.as_ptr().cast_mut().cast(), slices.len()) };
+        call(&ManuallyDrop::new(buffers))
+    }
+
+    /// Lets go of bytes that are owned, as none are left to be written.
+    #[inline]
+    pub fn release(&mut self) {
+        if let Some(owned) = NonNull::new(std::mem::replace(&mut self.owned, null_mut())) {
+            (self.left, self.bytes) = (0, 0);
+            // SAFETY: it came out of a box, and is forgotten now.
+            drop(unsafe { Box::from_raw(owned.as_ptr()) });
+        }
     }
 
     /// The buffers that are left, the first of them perhaps in part.
@@ -81,6 +182,13 @@ impl Buffers {
     }
 }
 
+impl Drop for Buffers {
+    #[inline]
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
 impl fmt::Debug for Buffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes in {} buffers", self.bytes, self.left)
@@ -90,6 +198,31 @@ impl fmt::Debug for Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn owned_bytes_advance_and_are_released() {
+        let mut buffers = Buffers::owned(b"light".to_vec());
+        buffers.advance(2);
+        let left = &buffers.iovecs()[0];
+        // SAFETY: the bytes are in the buffers.
+        let text = unsafe { std::slice::from_raw_parts(left.iov_base.cast::<u8>(), left.iov_len) };
+        assert_eq!(text, b"ght");
+        buffers.release();
+        assert_eq!((buffers.bytes(), buffers.iovecs().len()), (0, 0));
+        drop(Buffers::owned(Vec::new()));
+    }
+
+    #[test]
+    fn slices_are_lent_as_they_are() {
+        let slices = [
+            IoSlice::new(b"black"),
+            IoSlice::new(b""),
+            IoSlice::new(b"light"),
+        ];
+        let (bytes, count) = Buffers::lend(&slices, |lent| (lent.bytes(), lent.iovecs().len()));
+        assert_eq!((bytes, count), (10, 3));
+        assert_eq!(Buffers::lend(&[], Buffers::bytes), 0);
+    }
 
     #[test]
     fn advances_over_parts_and_empty_buffers() {

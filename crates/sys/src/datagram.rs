@@ -7,7 +7,7 @@
 //!
 //! No call waits: a socket that several processes share may be made blocking by any of them.
 
-use crate::buffer::{Buffers, Room};
+use crate::buffer::{Buffers, Room, Space};
 use crate::socket::{self, AF_INET, AF_INET6, Address};
 use crate::stream::retry;
 use crate::{Errno, RawFd, check};
@@ -262,13 +262,14 @@ pub fn tells_real_length(fd: RawFd) -> bool {
 
 /// Receives one datagram into `room`. `quick` says that the socket
 /// [tells real lengths](tells_real_length).
-pub fn receive<'a>(
+pub fn receive<'a, 'b>(
     fd: RawFd,
-    room: Room<'_>,
+    room: impl Into<Space<'b>>,
     quick: bool,
     sender: &'a mut SenderRoom,
 ) -> Result<Datagram<'a>, Errno> {
-    let (base, room_len) = (room.as_mut_ptr(), room.len());
+    let room = room.into();
+    let (base, room_len) = (room.base(), room.len());
     let name = sender.0.as_mut_ptr();
     if quick {
         let mut name_len = SenderRoom::SIZE;
@@ -276,7 +277,7 @@ pub fn receive<'a>(
         let len = retry(|| unsafe {
             name_len = SenderRoom::SIZE;
             let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
-            libc::recvfrom(fd, base.cast(), room_len, flags, name.cast(), &mut name_len)
+            libc::recvfrom(fd, base, room_len, flags, name.cast(), &mut name_len)
         })?;
         return Ok(Datagram {
             len: len.min(room_len),
@@ -285,7 +286,7 @@ pub fn receive<'a>(
         });
     }
     let mut iovec = libc::iovec {
-        iov_base: base.cast(),
+        iov_base: base,
         iov_len: room_len,
     };
     let mut message = empty_message();

@@ -2,6 +2,8 @@
 
 use crate::{Errno, RawFd, check};
 use std::num::NonZeroI32;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// Puts the descriptor into non-blocking mode or takes it out of it:
 /// <https://man7.org/linux/man-pages/man2/fcntl.2.html>.
@@ -54,14 +56,16 @@ pub fn directions(fd: RawFd) -> Result<(bool, bool), Errno> {
 ///
 /// Standard input, output and error are never closed, whoever owns them: the next file
 /// that anybody opens would take their place.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Descriptor(
+#[derive(Debug)]
+pub struct Descriptor {
     /// The number with its sign bit flipped, so that an option of this takes no more room. A C
     /// program may hand us any number, −1 too, which is why that is not the one to spare.
-    NonZeroI32,
-);
+    flipped: NonZeroI32,
+    /// Who closes it, once it is [shared](Descriptor::share).
+    shared: Option<SharedFd>,
+}
 
-const _: () = assert!(size_of::<Option<Descriptor>>() == size_of::<RawFd>());
+const _: () = assert!(size_of::<Option<Descriptor>>() == 16);
 
 impl Descriptor {
     /// Takes charge of an open descriptor.
@@ -72,13 +76,16 @@ impl Descriptor {
     pub unsafe fn adopt(fd: RawFd) -> Descriptor {
         // The lowest of all numbers is as bad a descriptor as any other below zero.
         let flipped = NonZeroI32::new(fd ^ RawFd::MIN);
-        Descriptor(flipped.unwrap_or(NonZeroI32::MAX))
+        Descriptor {
+            flipped: flipped.unwrap_or(NonZeroI32::MAX),
+            shared: None,
+        }
     }
 
     /// The number.
     #[inline]
     pub fn raw(&self) -> RawFd {
-        self.0.get() ^ RawFd::MIN
+        self.flipped.get() ^ RawFd::MIN
     }
 
     /// Gives the descriptor away without closing it.
@@ -86,6 +93,25 @@ impl Descriptor {
         let fd = self.raw();
         std::mem::forget(self);
         fd
+    }
+
+    /// Lets somebody else have the descriptor too: it is closed when both are done with it.
+    pub fn share(&mut self) -> SharedFd {
+        let raw = self.raw();
+        let shared = self
+            .shared
+            .get_or_insert_with(|| SharedFd(Arc::new(Closer(raw))));
+        shared.clone()
+    }
+
+    /// The descriptor for somebody who closes it himself; a second one, if it is shared.
+    pub fn into_owned(self) -> Result<OwnedFd, Errno> {
+        let fd = match self.shared {
+            None => self.release(),
+            Some(_) => self.duplicate()?.release(),
+        };
+        // SAFETY: nobody else has it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
     /// A second, close-on-exec descriptor for the same file.
@@ -97,13 +123,42 @@ impl Descriptor {
     }
 }
 
+impl From<OwnedFd> for Descriptor {
+    fn from(fd: OwnedFd) -> Descriptor {
+        // SAFETY: who owns a descriptor may give it away.
+        unsafe { Descriptor::adopt(fd.into_raw_fd()) }
+    }
+}
+
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        let fd = self.raw();
-        if fd > libc::STDERR_FILENO {
-            // SAFETY: it is ours. After an error, EINTR too, it is closed all the same.
-            unsafe { libc::close(fd) };
+        if self.shared.is_none() {
+            drop(Closer(self.raw()));
         }
+    }
+}
+
+/// Closes a descriptor that nobody else does.
+#[derive(Debug)]
+struct Closer(RawFd);
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        if self.0 > libc::STDERR_FILENO {
+            // SAFETY: it is ours. After an error, EINTR too, it is closed all the same.
+            unsafe { libc::close(self.0) };
+        }
+    }
+}
+
+/// A hold on a [`Descriptor`], which stays open for as long as there is one.
+#[derive(Clone, Debug)]
+pub struct SharedFd(Arc<Closer>);
+
+impl AsFd for SharedFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: it is open for as long as this is there.
+        unsafe { BorrowedFd::borrow_raw(self.0.0) }
     }
 }
 
@@ -152,6 +207,7 @@ pub fn is_open(fd: RawFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn any_number_is_kept_as_it_is() {
@@ -163,5 +219,35 @@ mod tests {
         // SAFETY: as above.
         let worst = Some(unsafe { Descriptor::adopt(RawFd::MIN) });
         assert_eq!(worst.map(Descriptor::release), Some(-1));
+    }
+
+    #[test]
+    fn a_shared_descriptor_is_closed_by_the_last_who_has_it() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let mut descriptor = Descriptor::from(OwnedFd::from(reader));
+        let raw = descriptor.raw();
+        let shared = [descriptor.share(), descriptor.share()];
+        assert_eq!(shared[0].as_fd().as_raw_fd(), raw);
+        drop(descriptor);
+        assert!(is_open(raw));
+        // A number that is closed may be open again at once, so it is asked for by its file.
+        let end = std::fs::read_link(format!("/proc/self/fd/{raw}")).unwrap();
+        drop(shared);
+        let now = std::fs::read_link(format!("/proc/self/fd/{raw}"));
+        assert!(!now.is_ok_and(|now| now == end));
+    }
+
+    #[test]
+    fn a_shared_descriptor_is_given_away_as_a_second_one() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let mut descriptor = Descriptor::from(OwnedFd::from(reader));
+        let raw = descriptor.raw();
+        let shared = descriptor.share();
+        let owned = descriptor.into_owned().unwrap();
+        assert_ne!(owned.as_raw_fd(), raw);
+        assert!(is_open(shared.as_fd().as_raw_fd()));
+        let alone = Descriptor::from(owned);
+        let raw = alone.raw();
+        assert_eq!(alone.into_owned().unwrap().as_raw_fd(), raw);
     }
 }

@@ -1,11 +1,12 @@
 //! Sockets: <https://man7.org/linux/man-pages/man7/socket.7.html>.
 
-use crate::buffer::{Buffers, Room};
+use crate::buffer::{Buffers, Space};
 use crate::fd::Descriptor;
 use crate::interfaces::SocketAddress;
 use crate::stream::{IOV_MAX, retry};
 use crate::{Errno, RawFd, check};
 use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::ptr::null_mut;
 
 pub use libc::{AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, SOCK_STREAM};
@@ -122,6 +123,26 @@ impl Address {
         self
     }
 
+    /// The address in Rust's form, if it is one of the Internet's.
+    pub fn to_socket_addr(&self) -> Option<SocketAddr> {
+        match self.family() {
+            AF_INET => {
+                // SAFETY: the family says that the storage holds an address of this type.
+                let v4 = unsafe { &*(&raw const self.storage).cast::<libc::sockaddr_in>() };
+                let ip = Ipv4Addr::from_bits(u32::from_be(v4.sin_addr.s_addr));
+                Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into())
+            }
+            AF_INET6 => {
+                // SAFETY: the family says that the storage holds an address of this type.
+                let v6 = unsafe { &*(&raw const self.storage).cast::<libc::sockaddr_in6>() };
+                let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+                let port = u16::from_be(v6.sin6_port);
+                Some(SocketAddrV6::new(ip, port, v6.sin6_flowinfo, v6.sin6_scope_id).into())
+            }
+            _ => None,
+        }
+    }
+
     /// The address family.
     pub fn family(&self) -> i32 {
         self.storage.ss_family as i32
@@ -147,6 +168,35 @@ impl Address {
 
     pub(crate) fn as_ptr(&self) -> *const libc::sockaddr {
         (&raw const self.storage).cast()
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(from: SocketAddr) -> Address {
+        let mut address = Address::room();
+        let storage = &raw mut address.storage;
+        // SAFETY: the storage is large enough for either type, and all zeros.
+        address.len = unsafe {
+            match from {
+                SocketAddr::V4(from) => {
+                    let v4 = &mut *storage.cast::<libc::sockaddr_in>();
+                    v4.sin_family = AF_INET as libc::sa_family_t;
+                    v4.sin_port = from.port().to_be();
+                    v4.sin_addr.s_addr = from.ip().to_bits().to_be();
+                    size_of_val(v4)
+                }
+                SocketAddr::V6(from) => {
+                    let v6 = &mut *storage.cast::<libc::sockaddr_in6>();
+                    v6.sin6_family = AF_INET6 as libc::sa_family_t;
+                    v6.sin6_port = from.port().to_be();
+                    v6.sin6_flowinfo = from.flowinfo();
+                    v6.sin6_addr.s6_addr = from.ip().octets();
+                    v6.sin6_scope_id = from.scope_id();
+                    size_of_val(v6)
+                }
+            }
+        } as libc::socklen_t;
+        address
     }
 }
 
@@ -351,14 +401,15 @@ pub fn send_with_descriptor(fd: RawFd, buffers: &Buffers, passed: RawFd) -> Resu
 }
 
 /// Reads once into `room`, and hands each descriptor that came along to `take`.
-pub fn receive_with_descriptors(
+pub fn receive_with_descriptors<'a>(
     fd: RawFd,
-    room: Room<'_>,
+    room: impl Into<Space<'a>>,
     mut take: impl FnMut(Descriptor),
 ) -> Result<usize, Errno> {
+    let room = room.into();
     let mut control = Control([0; 16 + 4 * MAX_PASSED]);
     let mut iovec = libc::iovec {
-        iov_base: room.as_mut_ptr().cast(),
+        iov_base: room.base(),
         iov_len: room.len(),
     };
     // SAFETY: all zeros are a valid message.
@@ -384,4 +435,32 @@ pub fn receive_with_descriptors(
         }
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_keep_all_their_parts_on_the_way_to_c_and_back() {
+        let scoped = SocketAddrV6::new("fe80::1:2".parse().unwrap(), 4660, 7, 9).into();
+        for address in ["127.0.0.1:80".parse().unwrap(), scoped] {
+            assert_eq!(Address::from(address).to_socket_addr(), Some(address));
+        }
+        assert_eq!(Address::from(scoped).bytes().len(), 28);
+        assert_eq!(Address::unix(b"/x").unwrap().to_socket_addr(), None);
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_kernel() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            use std::os::fd::AsRawFd;
+            let Ok(socket) = std::net::UdpSocket::bind(address) else {
+                // Not every machine has IPv6.
+                continue;
+            };
+            let seen = local_address(socket.as_raw_fd()).unwrap();
+            assert_eq!(seen.to_socket_addr(), socket.local_addr().ok());
+        }
+    }
 }

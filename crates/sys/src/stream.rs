@@ -1,6 +1,6 @@
 //! Reading and writing byte streams, without the program ever getting a SIGPIPE.
 
-use crate::buffer::{Buffers, Room};
+use crate::buffer::{Buffers, Space};
 use crate::{Errno, RawFd};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -44,9 +44,10 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
 
 /// Reads once into `room`. Zero is the end.
 #[inline]
-pub fn read(fd: RawFd, room: Room<'_>) -> Result<usize, Errno> {
+pub fn read<'a>(fd: RawFd, room: impl Into<Space<'a>>) -> Result<usize, Errno> {
+    let room = room.into();
     // SAFETY: the room is writable.
-    retry(|| unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) })
+    retry(|| unsafe { libc::read(fd, room.base(), room.len()) })
 }
 
 /// Writes once from the front of `buffers` and returns how many bytes went. The buffers

@@ -76,6 +76,8 @@ unsafe fn dispatch(event: Event) {
             Event::Write(token, result, written) => {
                 stream::write_done(engine::handle(token), engine::code(result), written);
             }
+            // Nobody asks for it here.
+            Event::Writable(_) => {}
             Event::Connect(token, result) => {
                 let req = engine::handle::<uv_connect_t>(token);
                 if let Some(cb) = (*req).cb {

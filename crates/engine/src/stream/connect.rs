@@ -99,16 +99,16 @@ impl Engine {
             return (None, Step::Over);
         };
         if self.stream(index).accepted.is_some() {
+            if std::mem::take(&mut self.stream_mut(index).offers_again) {
+                let token = self.handles[self.stream(index).handle].token;
+                return (Some(Event::Connection(token, Ok(()))), Step::Accepted);
+            }
             // The last one has not been accepted yet.
             let watcher = self.stream(index).watcher;
             self.io_unwant(watcher, POLLIN);
             return (None, Step::Over);
         }
-        let accepted = match self.accept(fd) {
-            Err(Errno::EMFILE | Errno::ENFILE) => self.turn_away(fd),
-            accepted => accepted,
-        };
-        let result = match accepted {
+        let result = match self.accept_or_turn_away(fd) {
             Ok(accepted) => {
                 self.stream_mut(index).accepted = Some(accepted);
                 Ok(())
@@ -130,6 +130,46 @@ impl Engine {
     pub(crate) fn connect(&mut self, fd: RawFd, address: &Address) -> Result<(), Errno> {
         self.poller.admit(Call::Connect, fd, 1)?;
         socket::connect(fd, address)
+    }
+
+    fn accept_or_turn_away(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {
+        match self.accept(fd) {
+            Err(Errno::EMFILE | Errno::ENFILE) => self.turn_away(fd),
+            accepted => accepted,
+        }
+    }
+
+    /// Sees to it that a connection waits to be accepted. `EAGAIN` if there is none:
+    /// [`Event::Connection`] says when there is.
+    pub fn stream_prepare_accept(&mut self, server: Key) -> Result<(), Errno> {
+        let index = self.open_stream(server)?;
+        let stream = self.stream(index);
+        if !stream.listening {
+            return Err(Errno::EINVAL);
+        }
+        if stream.accepted.is_none() {
+            let fd = self.raw_fd(index)?;
+            let accepted = self.accept_or_turn_away(fd);
+            let accepted = accepted.map_err(|error| match error {
+                Errno::ECONNABORTED => Errno::EAGAIN,
+                error => error,
+            })?;
+            self.stream_mut(index).accepted = Some(accepted);
+        }
+        Ok(())
+    }
+
+    /// Has [`Event::Connection`] follow once more if a connection waits that nobody has accepted
+    /// when it came.
+    pub fn stream_offer_again(&mut self, server: Key) -> Result<(), Errno> {
+        let index = self.open_stream(server)?;
+        if self.stream(index).accepted.is_some() {
+            let stream = self.stream_mut(index);
+            stream.offers_again = true;
+            let watcher = stream.watcher;
+            self.watchers.feed(watcher, Pending::Fed);
+        }
+        Ok(())
     }
 
     /// After the server's callback: if it has not accepted, the loop does not ask for more.

@@ -35,7 +35,7 @@ use crate::handle::{HandleKind, Kind};
 use crate::io::{Owner, Pending};
 use crate::slab::{Key, NIL, Slab};
 use crate::tcp::{self, KeepAlive};
-use blacklight_sys::fd::{self, Descriptor};
+use blacklight_sys::fd::{self, Descriptor, SharedFd};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd};
@@ -73,6 +73,10 @@ pub(crate) struct Stream {
     /// kernel puts it.
     nearly_ended: bool,
     ended: bool,
+    /// A connection that nobody has accepted is offered once more.
+    offers_again: bool,
+    /// The front end wants to hear once when it can write.
+    tells_writable: bool,
     is_connecting: bool,
     is_shutting_down: bool,
     /// Stands in the list of those that have progressed.
@@ -98,7 +102,7 @@ pub(crate) struct Stream {
 }
 
 // There may be very many of them, and most of the time most are idle.
-const _: () = assert!(size_of::<Stream>() <= 104);
+const _: () = assert!(size_of::<Stream>() <= 128);
 
 /// What few streams need.
 #[derive(Default, Debug)]
@@ -222,6 +226,8 @@ impl Engine {
             hung_up: false,
             nearly_ended: false,
             ended: false,
+            offers_again: false,
+            tells_writable: false,
             is_connecting: false,
             is_shutting_down: false,
             has_progressed: false,
@@ -288,6 +294,13 @@ impl Engine {
         self.raw_fd(stream)
     }
 
+    /// A hold on the stream's descriptor, which stays open until that is let go of.
+    pub fn stream_share_fd(&mut self, key: Key) -> Result<SharedFd, Errno> {
+        let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
+        let fd = self.streams.slab[stream].fd.as_mut();
+        fd.map(Descriptor::share).ok_or(Errno::EBADF)
+    }
+
     pub(crate) fn raw_fd(&self, stream: u32) -> Result<RawFd, Errno> {
         let fd = self.streams.slab[stream].fd.as_ref();
         fd.map(Descriptor::raw).ok_or(Errno::EBADF)
@@ -349,6 +362,19 @@ impl Engine {
         stream.readable = readable;
         stream.writable = writable;
         Ok(())
+    }
+
+    /// As [`stream_open`](Engine::stream_open), in the directions that the descriptor was opened
+    /// for.
+    pub fn stream_open_as_it_is(
+        &mut self,
+        key: Key,
+        fd: Descriptor,
+    ) -> Result<(), (Errno, Descriptor)> {
+        match fd::directions(fd.raw()) {
+            Ok((readable, writable)) => self.stream_open(key, fd, readable, writable),
+            Err(error) => Err((error, fd)),
+        }
     }
 
     /// Whether the stream can be read from.

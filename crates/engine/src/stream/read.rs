@@ -4,10 +4,11 @@ use super::{Engine, MAX_PER_TURN, Streams};
 use crate::event::Event;
 use crate::poller::Call;
 use crate::slab::Key;
-use blacklight_sys::buffer::Room;
-use blacklight_sys::poll::POLLIN;
+use blacklight_sys::buffer::Space;
+use blacklight_sys::fd::Descriptor;
+use blacklight_sys::poll::{POLLIN, pollfd};
 use blacklight_sys::stream::Transport;
-use blacklight_sys::{Errno, socket, stream};
+use blacklight_sys::{Errno, poll, socket, stream};
 
 impl Engine {
     /// Starts reading: [`Event::Read`] follows whenever there is something. `ENOTCONN` if
@@ -47,11 +48,16 @@ impl Engine {
 
     /// Reads once into `room`, in answer to [`Event::Read`]. `EAGAIN` means that there was
     /// nothing after all; `EOF` and all other errors, that reading has stopped.
-    pub fn stream_read(&mut self, key: Key, room: Room<'_>) -> Result<usize, Errno> {
+    pub fn stream_read<'a>(
+        &mut self,
+        key: Key,
+        room: impl Into<Space<'a>>,
+    ) -> Result<usize, Errno> {
         let index = self.open_stream(key)?;
         if !self.stream(index).reading {
             return Err(Errno::EAGAIN);
         }
+        let room = room.into();
         let wanted = room.len();
         match self.receive(index, room) {
             Ok(0) => {
@@ -82,10 +88,70 @@ impl Engine {
         }
     }
 
-    fn receive(&mut self, index: u32, room: Room<'_>) -> Result<usize, Errno> {
+    /// Reads once into `room`, at any time. Zero is the end; `EAGAIN` means that there is
+    /// nothing to read: start reading to hear when there is. `ENOTCONN` if the stream cannot be
+    /// read from.
+    pub fn stream_try_read<'a>(
+        &mut self,
+        key: Key,
+        room: impl Into<Space<'a>>,
+    ) -> Result<usize, Errno> {
+        let index = self.readable_stream(key)?;
+        let result = self.receive(index, room.into());
+        self.tried_to_read(index, result)
+    }
+
+    /// As [`stream_try_read`](Engine::stream_try_read) on a Unix socket, with the descriptors
+    /// that come along.
+    pub fn stream_try_read_descriptors<'a>(
+        &mut self,
+        key: Key,
+        room: impl Into<Space<'a>>,
+        take: impl FnMut(Descriptor),
+    ) -> Result<usize, Errno> {
+        let index = self.readable_stream(key)?;
+        let fd = self.raw_fd(index)?;
+        let room = room.into();
+        let admitted = self.poller.admit(Call::Read, fd, room.len())?;
+        let result = socket::receive_with_descriptors(fd, room.limited_to(admitted), take);
+        self.tried_to_read(index, result)
+    }
+
+    fn readable_stream(&self, key: Key) -> Result<u32, Errno> {
+        let index = self.open_stream(key)?;
+        let stream = self.stream(index);
+        if !stream.readable {
+            return Err(Errno::ENOTCONN);
+        }
+        // A descriptor that blocks is only read when that does not.
+        match stream.blocking && !self.is_ready_to_read(index)? {
+            true => Err(Errno::EAGAIN),
+            false => Ok(index),
+        }
+    }
+
+    fn is_ready_to_read(&self, index: u32) -> Result<bool, Errno> {
+        let mut fds = [pollfd {
+            fd: self.raw_fd(index)?,
+            events: POLLIN as i16,
+            revents: 0,
+        }];
+        Ok(poll::poll(&mut fds, Some(0), None)? > 0)
+    }
+
+    fn tried_to_read(&mut self, index: u32, result: Result<usize, Errno>) -> Result<usize, Errno> {
+        if let Err(error) = result
+            && error != Errno::EAGAIN
+        {
+            self.fail_reading(index);
+        }
+        result
+    }
+
+    fn receive(&mut self, index: u32, room: Space<'_>) -> Result<usize, Errno> {
         let fd = self.raw_fd(index)?;
         let admitted = self.poller.admit(Call::Read, fd, room.len())?;
-        let room = &mut room[..admitted];
+        let room = room.limited_to(admitted);
         let stream = self.stream(index);
         if !stream.ipc || stream.transport != Transport::Socket {
             return stream::read(fd, room);

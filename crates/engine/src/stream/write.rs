@@ -12,6 +12,8 @@ use crate::slab::{Key, NIL};
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::poll::{POLLOUT, pollfd};
 use blacklight_sys::{Errno, RawFd, poll, socket, stream};
+use std::io::IoSlice;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// A list of writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -229,6 +231,51 @@ impl Engine {
         self.transmit(fd, index, buffers, passes, admitted)
     }
 
+    /// As [`stream_try_write`](Engine::stream_try_write), from slices.
+    pub fn stream_try_write_slices(
+        &mut self,
+        key: Key,
+        slices: &[IoSlice<'_>],
+    ) -> Result<usize, Errno> {
+        Buffers::lend(slices, |buffers| self.stream_try_write(key, buffers, None))
+    }
+
+    /// Writes to a Unix socket as much as goes at once, at least one byte, together with a
+    /// descriptor, of which the other end gets a copy. `EAGAIN` as
+    /// [`stream_try_write`](Engine::stream_try_write).
+    pub fn stream_try_write_descriptor(
+        &mut self,
+        key: Key,
+        bytes: &[u8],
+        passes: BorrowedFd<'_>,
+    ) -> Result<usize, Errno> {
+        let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
+        let stream = self.stream(index);
+        if stream.is_connecting || !stream.queue.is_empty() {
+            return Err(Errno::EAGAIN);
+        }
+        if !stream.writable {
+            return Err(Errno::EPIPE);
+        }
+        if bytes.is_empty() {
+            return Err(Errno::EINVAL);
+        }
+        let fd = self.raw_fd(index)?;
+        let admitted = self.poller.admit(Call::Write, fd, bytes.len())?;
+        Buffers::lend(&[IoSlice::new(&bytes[..admitted])], |buffers| {
+            socket::send_with_descriptor(fd, buffers, passes.as_raw_fd())
+        })
+    }
+
+    /// Has [`Event::Writable`] follow, once, when all that was queued is written and the kernel
+    /// takes more. The handle does not keep the loop alive for it.
+    pub fn stream_want_writable(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
+        self.io_want(self.stream(index).watcher, POLLOUT)?;
+        self.stream_mut(index).tells_writable = true;
+        Ok(())
+    }
+
     /// One attempt to write as much as the poller has admitted.
     fn transmit(
         &self,
@@ -362,6 +409,7 @@ impl Engine {
             NIL => done.last = NIL,
             next => self.streams.writes[next].prev = NIL,
         }
+        self.streams.writes[write].buffers.release();
         self.streams.writes.remove(write);
         self.active_requests -= 1;
         Some(Event::Write(token, result, written))
@@ -415,7 +463,11 @@ impl Engine {
         if !all_reported {
             return None;
         }
-        let token = self.stream_mut(index).take_shutdown()?;
+        let Some(token) = self.stream_mut(index).take_shutdown() else {
+            let stream = self.stream_mut(index);
+            let tells = std::mem::take(&mut stream.tells_writable);
+            return tells.then(|| Event::Writable(self.handles[self.stream(index).handle].token));
+        };
         let result = self.raw_fd(index).and_then(socket::shutdown_write);
         let result = match result {
             // Pipes and terminals have no direction to shut.

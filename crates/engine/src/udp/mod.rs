@@ -33,7 +33,7 @@ use crate::event::{Event, Token};
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
 use crate::slab::{Key, Slab};
-use blacklight_sys::fd::Descriptor;
+use blacklight_sys::fd::{Descriptor, SharedFd};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
 use blacklight_sys::{Errno, RawFd};
 use send::{Queue, Send};
@@ -51,6 +51,8 @@ pub(crate) struct Udp {
     family: i32,
     /// The socket tells a datagram's real length, which spares us the long way.
     quick: bool,
+    /// The front end wants to hear once when it can send.
+    tells_writable: bool,
     connected: bool,
     receiving: bool,
     /// The last attempt to receive has brought something, so there may be more.
@@ -112,6 +114,7 @@ impl Engine {
             fd: None,
             family: 0,
             quick: false,
+            tells_writable: false,
             connected: false,
             receiving: false,
             more: false,
@@ -159,6 +162,13 @@ impl Engine {
     pub fn udp_fd(&self, key: Key) -> Result<RawFd, Errno> {
         let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
         self.udp_raw_fd(index)
+    }
+
+    /// A hold on the handle's socket, which stays open until that is let go of.
+    pub fn udp_share_fd(&mut self, key: Key) -> Result<SharedFd, Errno> {
+        let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
+        let fd = self.udp_mut(index).fd.as_mut();
+        fd.map(Descriptor::share).ok_or(Errno::EBADF)
     }
 
     fn udp_raw_fd(&self, index: u32) -> Result<RawFd, Errno> {
@@ -284,8 +294,7 @@ impl Engine {
                             return Some(event);
                         }
                     }
-                    self.after_reports(index);
-                    return None;
+                    return self.after_reports(index);
                 }
             }
         }

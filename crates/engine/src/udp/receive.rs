@@ -5,7 +5,7 @@ use crate::event::{Event, Token};
 use crate::poller::Call;
 use crate::slab::Key;
 use blacklight_sys::Errno;
-use blacklight_sys::buffer::Room;
+use blacklight_sys::buffer::{Room, Space};
 use blacklight_sys::datagram::{self, Datagram, Inbox, Report, SenderRoom};
 use blacklight_sys::poll::POLLIN;
 use blacklight_sys::socket::AF_INET;
@@ -80,10 +80,10 @@ impl Engine {
 
     /// Receives one datagram into `room`, in answer to [`Event::Receive`]. `EAGAIN` means
     /// that there was none after all. Other errors are those of earlier datagrams.
-    pub fn udp_receive<'a>(
+    pub fn udp_receive<'a, 'b>(
         &mut self,
         key: Key,
-        room: Room<'_>,
+        room: impl Into<Space<'b>>,
         sender: &'a mut SenderRoom,
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.receiving_udp(key)?;
@@ -95,6 +95,20 @@ impl Engine {
         let result = datagram::receive(fd, room, self.udp(index).quick, sender);
         self.received(index, u32::from(result.is_ok()));
         result
+    }
+
+    /// Receives one datagram into `room`, at any time. `EAGAIN` means that there is none: start
+    /// receiving to hear when there is.
+    pub fn udp_try_receive<'a, 'b>(
+        &mut self,
+        key: Key,
+        room: impl Into<Space<'b>>,
+        sender: &'a mut SenderRoom,
+    ) -> Result<Datagram<'a>, Errno> {
+        let index = self.open_udp(key)?;
+        let fd = self.udp_raw_fd(index)?;
+        self.poller.admit(Call::Receive, fd, 1)?;
+        datagram::receive(fd, room, self.udp(index).quick, sender)
     }
 
     /// As [`udp_receive`](Engine::udp_receive), for several datagrams at once: `room` is cut

@@ -18,6 +18,7 @@ use blacklight_sys::datagram::{self, AddressRef, BATCH, Outbox};
 use blacklight_sys::poll::POLLOUT;
 use blacklight_sys::socket::Address;
 use blacklight_sys::{Errno, RawFd};
+use std::io::IoSlice;
 
 /// A list of sends.
 #[derive(Clone, Copy, Debug)]
@@ -223,6 +224,26 @@ impl Engine {
         sent.map_err(full_is_again)
     }
 
+    /// As [`udp_try_send`](Engine::udp_try_send), from slices.
+    pub fn udp_try_send_slices(
+        &mut self,
+        key: Key,
+        slices: &[IoSlice<'_>],
+        to: Option<&Address>,
+    ) -> Result<usize, Errno> {
+        let to = to.map(AddressRef::from);
+        Buffers::lend(slices, |buffers| self.udp_try_send(key, buffers, to))
+    }
+
+    /// Has [`Event::Writable`] follow, once, when all that was queued is sent and reported and
+    /// the kernel takes more. The handle does not keep the loop alive for it.
+    pub fn udp_want_writable(&mut self, key: Key) -> Result<(), Errno> {
+        let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
+        self.io_want(self.udp(index).watcher, POLLOUT)?;
+        self.udp_mut(index).tells_writable = true;
+        Ok(())
+    }
+
     /// Sends as many of the datagrams as can go at once, and says how many those were. The
     /// error is the first one's. `EINVAL` if the handle has no socket; whether the
     /// destinations [fit](Engine::udp_is_connected) is up to the caller.
@@ -338,13 +359,18 @@ impl Engine {
         Some(Event::Send(token, result, bytes))
     }
 
-    /// When all is reported: stops waiting for room if nothing is queued.
-    pub(super) fn after_reports(&mut self, index: u32) {
+    /// When all is reported: stops waiting for room if nothing is queued, and says so to who
+    /// has asked.
+    pub(super) fn after_reports(&mut self, index: u32) -> Option<Event> {
         let udp = self.udp(index);
-        if udp.queue.is_empty() {
+        let is_free = udp.queue.is_empty();
+        if is_free {
             self.io_unwant(udp.watcher, POLLOUT);
         }
         self.udp_update_active(index);
+        let udp = self.udp_mut(index);
+        let tells = is_free && udp.done.is_empty() && std::mem::take(&mut udp.tells_writable);
+        tells.then(|| Event::Writable(self.handles[self.udp(index).handle].token))
     }
 }
 

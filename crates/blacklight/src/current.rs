@@ -1,0 +1,152 @@
+//! The loop that runs on this thread, and functions that use it.
+
+use crate::loop_::Loop;
+use crate::task::{JoinHandle, Ready, Shared};
+use crate::time::{Elapsed, Interval, Sleep};
+use crate::work::Blocking;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+thread_local! {
+    /// The innermost of the loops that run on this thread.
+    static CURRENT: RefCell<Option<Loop>> = const { RefCell::new(None) };
+}
+
+/// A run in progress. When it ends, also by a panic, the loop can be run again.
+pub(crate) struct Running {
+    /// The loop that callbacks are given.
+    lp: Loop,
+    outer: Option<Loop>,
+}
+
+impl Running {
+    pub(crate) fn lp(&self) -> &Loop {
+        &self.lp
+    }
+}
+
+impl Loop {
+    pub(crate) fn begin_running(&self) -> Running {
+        assert!(
+            !self.0.is_running(),
+            "a loop cannot be run from its own callbacks and tasks"
+        );
+        assert!(!self.0.is_closed(), "the loop is gone");
+        self.0.set_running(true);
+        let lp = Loop::uncounted(&self.0);
+        let outer = CURRENT.replace(Some(lp.clone()));
+        Running { lp, outer }
+    }
+
+    /// The loop that runs on this thread: the one whose callback or task asks.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::builder().name("mine").build()?;
+    /// assert!(Loop::current().is_none());
+    /// lp.block_on(async { assert_eq!(Loop::current().unwrap().name(), "mine") });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn current() -> Option<Loop> {
+        CURRENT
+            .try_with(|current| current.borrow().clone())
+            .ok()
+            .flatten()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.lp.0.set_running(false);
+        // Dropped after the cell has been let go of.
+        let _inner = CURRENT.replace(self.outer.take());
+    }
+}
+
+/// Queues a woken task without further ado if its loop is the one that runs here.
+pub(crate) fn wake_here(shared: &Arc<Shared>, task: Ready) -> bool {
+    let woken = CURRENT.try_with(|current| match &*current.borrow() {
+        Some(lp) if lp.0.tasks.is_of(shared) => {
+            lp.0.tasks.push(task);
+            true
+        }
+        _ => false,
+    });
+    woken.unwrap_or(false)
+}
+
+/// The loop that runs on this thread; see [`Loop::current`].
+///
+/// # Panics
+///
+/// If no loop runs on this thread.
+#[track_caller]
+pub fn current() -> Loop {
+    Loop::current().expect("no loop runs on this thread")
+}
+
+/// Spawns a task on the current loop; see [`Loop::spawn`].
+///
+/// # Panics
+///
+/// If no loop runs on this thread.
+#[track_caller]
+pub fn spawn<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
+    current().spawn(future)
+}
+
+/// Runs a closure on the thread pool; see [`Loop::spawn_blocking`].
+///
+/// # Panics
+///
+/// If no loop runs on this thread.
+#[track_caller]
+pub fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
+    current().spawn_blocking(job)
+}
+
+/// Waits for a time on the current loop; see [`Loop::sleep`].
+///
+/// # Panics
+///
+/// If no loop runs on this thread.
+#[track_caller]
+pub fn sleep(time: Duration) -> Sleep {
+    current().sleep(time)
+}
+
+/// Waits until a moment on the current loop; see [`Loop::sleep_until`].
+///
+/// # Panics
+///
+/// If no loop runs on this thread.
+#[track_caller]
+pub fn sleep_until(moment: Instant) -> Sleep {
+    current().sleep_until(moment)
+}
+
+/// Waits for a future on the current loop, but not for longer than `time`; see
+/// [`Loop::timeout`].
+///
+/// # Panics
+///
+/// If no loop runs on this thread.
+#[track_caller]
+pub fn timeout<F: Future>(
+    time: Duration,
+    future: F,
+) -> impl Future<Output = Result<F::Output, Elapsed>> {
+    current().timeout(time, future)
+}
+
+/// Ticks every `period` on the current loop; see [`Loop::interval`].
+///
+/// # Panics
+///
+/// If no loop runs on this thread, or if the period is zero.
+#[track_caller]
+pub fn interval(period: Duration) -> Interval {
+    current().interval(period)
+}

@@ -1,0 +1,74 @@
+//! What hyper needs besides streams: an executor and a timer.
+
+use crate::current::current;
+use crate::time::Sleep;
+use send_wrapper::SendWrapper;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// Spawns hyper's tasks on the loop that runs on this thread.
+///
+/// ```
+/// use blacklight::LoopExecutor;
+/// use hyper::rt::Executor;
+///
+/// let lp = blacklight::Loop::new()?;
+/// lp.block_on(async { LoopExecutor.execute(async {}) });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Default, Debug)]
+pub struct LoopExecutor;
+
+impl<F: Future + 'static> hyper::rt::Executor<F> for LoopExecutor {
+    fn execute(&self, future: F) {
+        drop(current().spawn(future));
+    }
+}
+
+/// Has hyper wait on the loop that runs on this thread.
+///
+/// ```
+/// use blacklight::LoopTimer;
+/// use hyper::rt::Timer;
+/// use std::time::Duration;
+///
+/// let lp = blacklight::Loop::new()?;
+/// lp.block_on(async { LoopTimer.sleep(Duration::from_millis(1)).await });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Default, Debug)]
+pub struct LoopTimer;
+
+/// hyper wants to be able to send its sleeps to other threads, although those of a loop's
+/// connections never leave the loop's: it is checked that they do not.
+struct HyperSleep(SendWrapper<Sleep>);
+
+impl Future for HyperSleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut *self.0).poll(context)
+    }
+}
+
+impl hyper::rt::Sleep for HyperSleep {}
+
+impl hyper::rt::Timer for LoopTimer {
+    fn sleep(&self, time: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(HyperSleep(SendWrapper::new(current().sleep(time))))
+    }
+
+    fn sleep_until(&self, moment: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        self.sleep(moment.saturating_duration_since(Instant::now()))
+    }
+
+    fn reset(&self, sleep: &mut Pin<Box<dyn hyper::rt::Sleep>>, moment: Instant) {
+        match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
+            Some(mut own) => own
+                .0
+                .reset(moment.saturating_duration_since(Instant::now())),
+            None => *sleep = self.sleep_until(moment),
+        }
+    }
+}

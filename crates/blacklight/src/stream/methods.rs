@@ -1,0 +1,163 @@
+//! The methods that all public types of streams have.
+
+use std::fmt;
+
+/// The methods and traits of a stream, which is a struct with a `handle`.
+macro_rules! stream_methods {
+    ($stream:ident) => {
+        common_methods!($stream);
+        $crate::stream::stream_traits!($stream);
+
+        impl $stream {
+            fn of(handle: &std::rc::Rc<Handle<Stream>>) -> $stream {
+                $stream {
+                    handle: handle.clone(),
+                }
+            }
+
+            /// Calls back with whatever comes, again and again, in place of a callback before.
+            /// An empty slice is the end, and an error is the end as well: the stream then
+            /// does not read any more.
+            pub fn read_start(
+                &self,
+                mut callback: impl FnMut(&Loop, &$stream, io::Result<&[u8]>) + 'static,
+            ) -> io::Result<()> {
+                self.handle.read_start(move |lp, handle, bytes| {
+                    callback(lp, &$stream::of(handle), bytes);
+                })
+            }
+
+            /// Stops [`read_start`](Self::read_start), and drops its callback.
+            pub fn read_stop(&self) {
+                self.handle.read_stop();
+            }
+
+            /// Writes all of `bytes`, after all that was written before in this way, and then
+            /// calls back. An error at once means that there is no call. A stream that is
+            /// dropped before says `ECANCELED`.
+            pub fn write_then(
+                &self,
+                bytes: impl Into<Vec<u8>>,
+                after: impl FnOnce(&Loop, io::Result<()>) + 'static,
+            ) -> io::Result<()> {
+                self.handle.write(bytes.into(), after)
+            }
+
+            /// Ends writing after all that was written before, and then calls back.
+            pub fn shutdown_then(
+                &self,
+                after: impl FnOnce(&Loop, io::Result<()>) + 'static,
+            ) -> io::Result<()> {
+                self.handle.shutdown(after)
+            }
+
+            /// Reads what is there, without waiting: [`WouldBlock`](io::ErrorKind::WouldBlock)
+            /// if that is nothing, and zero at the end.
+            pub fn try_read(&self, room: &mut [u8]) -> io::Result<usize> {
+                self.handle.try_read(room)
+            }
+
+            /// Writes as much as goes at once, without waiting:
+            /// [`WouldBlock`](io::ErrorKind::WouldBlock) if that is nothing, or if something
+            /// was written before in callback style that has not gone yet.
+            pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+                self.handle.try_write(&[io::IoSlice::new(bytes)])
+            }
+
+            /// How many bytes that were written in callback style wait to go.
+            pub fn write_queue_size(&self) -> usize {
+                self.handle.engine().write_queue_size(self.handle.key)
+            }
+
+            /// Reads something: how much, or zero at the end. Dropping the future loses
+            /// nothing.
+            pub async fn read(&self, room: &mut [u8]) -> io::Result<usize> {
+                std::future::poll_fn(|context| self.handle.poll_read(context, room)).await
+            }
+
+            /// Writes something, and says how much.
+            pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+                let slices = [io::IoSlice::new(bytes)];
+                std::future::poll_fn(|context| self.handle.poll_write(context, &slices)).await
+            }
+
+            /// Writes all of `bytes`. A future that is dropped may have written a part.
+            pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+                while !bytes.is_empty() {
+                    let count = self.write(bytes).await?;
+                    if count == 0 {
+                        return Err(io::ErrorKind::WriteZero.into());
+                    }
+                    bytes = &bytes[count..];
+                }
+                Ok(())
+            }
+
+            /// Ends writing, after all that was written before: the other end will find that
+            /// this is all. Reading goes on.
+            pub async fn shutdown(&self) -> io::Result<()> {
+                std::future::poll_fn(|context| self.handle.poll_shutdown(context)).await
+            }
+
+            /// Two halves, for reading and for writing in different tasks. The stream is closed
+            /// with the last of them.
+            pub fn split(self) -> ($crate::ReadHalf<$stream>, $crate::WriteHalf<$stream>) {
+                let other = self.clone();
+                ($crate::ReadHalf(self), $crate::WriteHalf(other))
+            }
+
+            /// Gives the stream to the loop, which keeps it for as long as the loop lives.
+            pub fn detach(self) {
+                self.handle.detach();
+            }
+        }
+
+        impl Clone for $stream {
+            /// The same stream once more. It is closed with the last of them.
+            fn clone(&self) -> $stream {
+                $stream::of(&self.handle)
+            }
+        }
+
+        /// # Panics
+        ///
+        /// If the stream was [closed](Self::close).
+        impl std::os::fd::AsFd for $stream {
+            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+                self.handle.as_fd()
+            }
+        }
+    };
+}
+
+pub(crate) use stream_methods;
+
+/// The half of a stream that reads; see [`TcpStream::split`](crate::TcpStream::split).
+pub struct ReadHalf<S>(pub(crate) S);
+
+/// The half of a stream that writes; see [`TcpStream::split`](crate::TcpStream::split).
+pub struct WriteHalf<S>(pub(crate) S);
+
+impl<S> AsRef<S> for ReadHalf<S> {
+    fn as_ref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S> AsRef<S> for WriteHalf<S> {
+    fn as_ref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for ReadHalf<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReadHalf").field(&self.0).finish()
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for WriteHalf<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WriteHalf").field(&self.0).finish()
+    }
+}

@@ -1,0 +1,230 @@
+//! The traits of futures, tokio and hyper for streams.
+//!
+//! tokio and hyper hand over memory of which they do not know whether it is initialised. Without
+//! `unsafe` code that is filled by a copy from the loop's own room, which costs less than
+//! clearing all of it.
+
+use super::{ReadHalf, WriteHalf};
+use futures_io::{AsyncRead, AsyncWrite};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Implements the traits for a stream.
+macro_rules! stream_traits {
+    ($stream:ident) => {
+        $crate::stream::stream_traits!(@futures $stream);
+        $crate::stream::stream_traits!(@futures &$stream);
+        #[cfg(feature = "tokio")]
+        $crate::stream::stream_traits!(@tokio $stream);
+        #[cfg(feature = "hyper")]
+        $crate::stream::stream_traits!(@hyper $stream);
+    };
+    (@futures $($stream:tt)+) => {
+        impl futures_io::AsyncRead for $($stream)+ {
+            fn poll_read(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                room: &mut [u8],
+            ) -> std::task::Poll<io::Result<usize>> {
+                self.handle.poll_read(context, room)
+            }
+        }
+
+        impl futures_io::AsyncWrite for $($stream)+ {
+            fn poll_write(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                bytes: &[u8],
+            ) -> std::task::Poll<io::Result<usize>> {
+                self.handle.poll_write(context, &[io::IoSlice::new(bytes)])
+            }
+
+            fn poll_write_vectored(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                slices: &[io::IoSlice<'_>],
+            ) -> std::task::Poll<io::Result<usize>> {
+                self.handle.poll_write(context, slices)
+            }
+
+            fn poll_flush(
+                self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<io::Result<()>> {
+                std::task::Poll::Ready(Ok(()))
+            }
+
+            fn poll_close(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<io::Result<()>> {
+                self.handle.poll_shutdown(context)
+            }
+        }
+    };
+    (@tokio $stream:ident) => {
+        impl tokio::io::AsyncRead for $stream {
+            fn poll_read(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                room: &mut tokio::io::ReadBuf<'_>,
+            ) -> std::task::Poll<io::Result<()>> {
+                self.handle.poll_read_by_copy(context, room.remaining(), |bytes| {
+                    room.put_slice(bytes);
+                })
+            }
+        }
+
+        $crate::stream::stream_traits!(@write tokio::io::AsyncWrite, $stream);
+    };
+    (@hyper $stream:ident) => {
+        impl hyper::rt::Read for $stream {
+            fn poll_read(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                mut room: hyper::rt::ReadBufCursor<'_>,
+            ) -> std::task::Poll<io::Result<()>> {
+                self.handle.poll_read_by_copy(context, room.remaining(), |bytes| {
+                    room.put_slice(bytes);
+                })
+            }
+        }
+
+        $crate::stream::stream_traits!(@write hyper::rt::Write, $stream);
+    };
+    (@write $write:path, $stream:ident) => {
+        impl $write for $stream {
+            fn poll_write(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                bytes: &[u8],
+            ) -> std::task::Poll<io::Result<usize>> {
+                self.handle.poll_write(context, &[io::IoSlice::new(bytes)])
+            }
+
+            fn poll_write_vectored(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+                slices: &[io::IoSlice<'_>],
+            ) -> std::task::Poll<io::Result<usize>> {
+                self.handle.poll_write(context, slices)
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                true
+            }
+
+            fn poll_flush(
+                self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<io::Result<()>> {
+                std::task::Poll::Ready(Ok(()))
+            }
+
+            fn poll_shutdown(
+                self: std::pin::Pin<&mut Self>,
+                context: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<io::Result<()>> {
+                self.handle.poll_shutdown(context)
+            }
+        }
+    };
+}
+
+pub(crate) use stream_traits;
+
+#[cfg(any(feature = "tokio", feature = "hyper"))]
+impl crate::handle::Handle<super::Stream> {
+    /// Reads as much as there is room for, and has `take` copy it.
+    pub(crate) fn poll_read_by_copy(
+        &self,
+        context: &Context<'_>,
+        room: usize,
+        take: impl FnOnce(&[u8]),
+    ) -> Poll<io::Result<()>> {
+        self.inner.with_scratch(|scratch| {
+            let len = scratch.len().min(room);
+            let read = self.poll_read(context, &mut scratch[..len]);
+            read.map_ok(|count| take(&scratch[..count]))
+        })
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ReadHalf<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_read(context, room)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteHalf<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(context, slices)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_close(context)
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl<S: tokio::io::AsyncRead + Unpin> tokio::io::AsyncRead for ReadHalf<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, room)
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl<S: tokio::io::AsyncWrite + Unpin> tokio::io::AsyncWrite for WriteHalf<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

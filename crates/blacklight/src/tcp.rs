@@ -1,0 +1,219 @@
+//! TCP.
+
+use crate::handle::{Handle, common_methods};
+use crate::loop_::Loop;
+use crate::stream::{Listener, Stream, listener_methods, stream_methods};
+use blacklight_engine::{Address, BindOptions, Engine, Errno, KeepAlive, Key, Token};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// How many connections wait to be accepted, unless somebody says otherwise.
+pub(crate) const BACKLOG: i32 = 1024;
+
+pub(crate) fn internet(address: Result<Address, Errno>) -> io::Result<SocketAddr> {
+    let address = address?.to_socket_addr();
+    address.ok_or_else(|| io::Error::other("not an address of the Internet"))
+}
+
+fn init(engine: &mut Engine, token: Token) -> Result<Key, Errno> {
+    engine.tcp_init(token, None)
+}
+
+/// A TCP connection, in callback style and for tasks. Clones are the same connection, which is
+/// closed with the last of them.
+///
+/// ```
+/// use blacklight::{Loop, TcpListener, TcpStream};
+///
+/// let lp = Loop::new()?;
+/// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+/// let address = listener.local_addr()?;
+/// lp.block_on(async {
+///     let server = blacklight::spawn(async move {
+///         let (stream, _) = listener.accept().await?;
+///         let mut room = [0; 16];
+///         let count = stream.read(&mut room).await?;
+///         stream.write_all(&room[..count]).await?;
+///         Ok::<(), std::io::Error>(())
+///     });
+///     let client = TcpStream::connect(&blacklight::current(), address).await?;
+///     client.write_all(b"hello").await?;
+///     let mut room = [0; 16];
+///     let count = client.read(&mut room).await?;
+///     assert_eq!(&room[..count], b"hello");
+///     server.await.unwrap()
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// The same with callbacks:
+///
+/// ```
+/// use blacklight::{Loop, Mode, TcpListener, TcpStream};
+///
+/// let lp = Loop::new()?;
+/// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+/// let address = listener.local_addr()?;
+/// listener.accept_start(|_, _, stream| {
+///     let stream = stream.unwrap();
+///     stream
+///         .read_start(|_, stream, bytes| match bytes.unwrap() {
+///             [] => drop(stream.shutdown_then(|_, _| ())),
+///             bytes => drop(stream.write_then(bytes, |_, result| result.unwrap())),
+///         })
+///         .unwrap();
+///     stream.detach();
+/// });
+/// TcpStream::connect_then(&lp, address, |_, stream| {
+///     let stream = stream.unwrap();
+///     stream.write_then("hello", |_, result| result.unwrap()).unwrap();
+///     stream
+///         .read_start(|lp, _, bytes| {
+///             assert_eq!(bytes.unwrap(), b"hello");
+///             lp.stop();
+///         })
+///         .unwrap();
+///     stream.detach();
+/// })?;
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct TcpStream {
+    pub(crate) handle: Rc<Handle<Stream>>,
+}
+
+stream_methods!(TcpStream);
+
+impl TcpStream {
+    /// Connects. Dropping the future gives up.
+    pub fn connect(
+        lp: &Loop,
+        address: SocketAddr,
+    ) -> impl Future<Output = io::Result<TcpStream>> + use<> {
+        let inner = lp.0.clone();
+        async move {
+            let handle = Handle::stream(&inner, init)?;
+            let connect =
+                |engine: &mut Engine, key, token| engine.tcp_connect(key, token, &address.into());
+            let handle = handle.connect(connect).await?;
+            Ok(TcpStream { handle })
+        }
+    }
+
+    /// Connects, and then calls back.
+    pub fn connect_then(
+        lp: &Loop,
+        address: SocketAddr,
+        after: impl FnOnce(&Loop, io::Result<TcpStream>) + 'static,
+    ) -> io::Result<()> {
+        let handle = Handle::stream(&lp.0, init)?;
+        let stream = TcpStream::of(&handle);
+        handle.request(
+            |engine, key, token| engine.tcp_connect(key, token, &address.into()),
+            move |lp, result| after(lp, result.map(|()| stream)),
+        )
+    }
+
+    /// Takes over a connection, which becomes non-blocking.
+    pub fn from_std(lp: &Loop, stream: std::net::TcpStream) -> io::Result<TcpStream> {
+        TcpStream::from_fd(lp, stream.into())
+    }
+
+    /// Takes over a connected socket, which becomes non-blocking.
+    pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<TcpStream> {
+        let handle = Handle::stream(&lp.0, init)?;
+        handle.open(fd)?;
+        Ok(TcpStream { handle })
+    }
+
+    /// The connection's own address.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        internet(self.handle.engine().stream_address(self.handle.key, false))
+    }
+
+    /// The address of the other end.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        internet(self.handle.engine().stream_address(self.handle.key, true))
+    }
+
+    /// Sends small writes at once (`true`), or collects them while others are on their way
+    /// (`false`, the default).
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        Ok(self.handle.engine().tcp_nodelay(self.handle.key, on)?)
+    }
+
+    /// Probes the connection while it is idle, or does not (the default).
+    pub fn set_keepalive(&self, keepalive: Option<KeepAlive>) -> io::Result<()> {
+        let mut engine = self.handle.engine();
+        Ok(engine.tcp_keepalive(self.handle.key, keepalive)?)
+    }
+
+    /// Has the connection reset when it is closed: the other end hears of an error, and
+    /// whatever is on its way is lost.
+    pub fn reset_on_close(&self) -> io::Result<()> {
+        Ok(self.handle.engine().tcp_reset_on_close(self.handle.key)?)
+    }
+}
+
+/// Waits for TCP connections; see [`TcpStream`] for an example.
+///
+/// It keeps the loop running, accepted from or not, unless it is
+/// [`unref`](TcpListener::unref)ed.
+pub struct TcpListener {
+    handle: Rc<Handle<Listener>>,
+}
+
+listener_methods!(TcpListener, TcpStream);
+
+impl TcpListener {
+    /// Listens at an address; port 0 is one of the kernel's choice.
+    pub fn bind(lp: &Loop, address: SocketAddr) -> io::Result<TcpListener> {
+        TcpListener::bind_with(lp, address, BindOptions::default(), BACKLOG)
+    }
+
+    /// As [`bind`](TcpListener::bind), with options and the number of connections that may wait
+    /// to be accepted.
+    pub fn bind_with(
+        lp: &Loop,
+        address: SocketAddr,
+        options: BindOptions,
+        backlog: i32,
+    ) -> io::Result<TcpListener> {
+        let handle = Handle::listener(lp, init, backlog, |engine, key| {
+            engine.tcp_bind(key, &address.into(), options)
+        })?;
+        Ok(TcpListener { handle })
+    }
+
+    /// Takes over a socket that is bound, which becomes non-blocking and listens.
+    pub fn from_std(lp: &Loop, listener: std::net::TcpListener) -> io::Result<TcpListener> {
+        TcpListener::from_fd(lp, listener.into())
+    }
+
+    /// As [`from_std`](TcpListener::from_std), for any descriptor.
+    pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<TcpListener> {
+        let handle = Handle::listener(lp, init, BACKLOG, |engine, key| {
+            let opened = engine.stream_open(key, fd.into(), true, true);
+            opened.map_err(|(error, _)| error)
+        })?;
+        Ok(TcpListener { handle })
+    }
+
+    /// The next connection, and the address of the other end.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        loop {
+            let stream = std::future::poll_fn(|context| self.poll_accept(context)).await?;
+            // A connection that is over before it was seen was none.
+            if let Ok(address) = stream.peer_addr() {
+                return Ok((stream, address));
+            }
+        }
+    }
+
+    /// The address that the listener is bound to.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        internet(self.handle.engine().stream_address(self.handle.key, false))
+    }
+}

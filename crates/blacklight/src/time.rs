@@ -1,0 +1,263 @@
+//! Waiting in tasks: sleeps, time-outs and intervals.
+//!
+//! These are kept to the nanosecond and count from the moment at which they are made, not from
+//! the loop's cached time. None is early.
+
+use crate::loop_::{Inner, Loop};
+use crate::table::Entry;
+use blacklight_engine::Key;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Loop {
+    /// Waits for a time.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let lp = Loop::new()?;
+    /// let begun = Instant::now();
+    /// lp.block_on(lp.sleep(Duration::from_millis(2)));
+    /// assert!(begun.elapsed() >= Duration::from_millis(2));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn sleep(&self, time: Duration) -> Sleep {
+        let now_ns = self.0.engine().clock_ns();
+        Sleep {
+            inner: self.0.clone(),
+            due_ns: now_ns.saturating_add(nanoseconds(time)),
+            timer: None,
+        }
+    }
+
+    /// Waits until a moment.
+    pub fn sleep_until(&self, moment: Instant) -> Sleep {
+        self.sleep(moment.saturating_duration_since(Instant::now()))
+    }
+
+    /// Waits for a future, but not for longer than `time`: then the future is dropped.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::{future, time::Duration};
+    ///
+    /// let lp = Loop::new()?;
+    /// let late = lp.block_on(lp.timeout(Duration::from_millis(1), future::pending::<()>()));
+    /// assert!(late.is_err());
+    /// let soon = lp.block_on(lp.timeout(Duration::from_secs(60), future::ready(7)));
+    /// assert_eq!(soon, Ok(7));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn timeout<F: Future>(
+        &self,
+        time: Duration,
+        future: F,
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
+        let mut sleep = self.sleep(time);
+        async move {
+            let mut future = pin!(future);
+            poll_fn(|context| {
+                if let Poll::Ready(output) = future.as_mut().poll(context) {
+                    return Poll::Ready(Ok(output));
+                }
+                Pin::new(&mut sleep)
+                    .poll(context)
+                    .map(|()| Err(Elapsed(())))
+            })
+            .await
+        }
+    }
+
+    /// Ticks every `period`, for the first time when one period has passed.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let lp = Loop::new()?;
+    /// let begun = Instant::now();
+    /// lp.block_on(async {
+    ///     let mut interval = blacklight::interval(Duration::from_millis(1));
+    ///     for _ in 0..3 {
+    ///         interval.tick().await;
+    ///     }
+    /// });
+    /// assert!(begun.elapsed() >= Duration::from_millis(3));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the period is zero.
+    pub fn interval(&self, period: Duration) -> Interval {
+        assert!(!period.is_zero(), "an interval has a length");
+        Interval {
+            sleep: self.sleep(period),
+            period_ns: nanoseconds(period),
+        }
+    }
+}
+
+/// A wait; see [`Loop::sleep`]. If the loop goes first, so does the wait.
+pub struct Sleep {
+    inner: Rc<Inner>,
+    due_ns: u64,
+    /// The entry in the loop's table and the engine's hidden timer, from the first poll on.
+    timer: Option<(usize, Key)>,
+}
+
+impl Sleep {
+    /// Waits for `time` from now on, in place of what was waited for before.
+    pub fn reset(&mut self, time: Duration) {
+        let now_ns = self.inner.engine().clock_ns();
+        self.reset_to(now_ns.saturating_add(nanoseconds(time)));
+    }
+
+    /// Whether the time is up.
+    pub fn is_elapsed(&self) -> bool {
+        self.due_ns <= self.inner.engine().clock_ns()
+    }
+
+    fn reset_to(&mut self, due_ns: u64) {
+        self.due_ns = due_ns;
+        let Some((at, timer)) = self.timer else {
+            return;
+        };
+        if let Some(Entry::Sleep { is_over, .. }) = self.inner.table.borrow_mut().get_mut(at) {
+            *is_over = false;
+        }
+        let started = self.inner.engine().timer_start_at(timer, due_ns);
+        started.expect("there is memory for a timer");
+    }
+
+    fn start(&mut self, context: &Context<'_>) -> Poll<()> {
+        if self.is_elapsed() {
+            // Also who waits for no time at all lets others have their turn.
+            return self.inner.poll_budget(context);
+        }
+        let entry = Entry::Sleep {
+            is_over: false,
+            waker: Some(context.waker().clone()),
+        };
+        let due_ns = self.due_ns;
+        let (timer, at) = self
+            .inner
+            .enter(entry, |engine, token| {
+                let timer = engine.hidden_timer_init(token)?;
+                engine.timer_start_at(timer, due_ns)?;
+                Ok(timer)
+            })
+            .expect("there is memory for a timer");
+        self.timer = Some((at, timer));
+        Poll::Pending
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.inner.is_closed() {
+            return Poll::Ready(());
+        }
+        let Some((at, _)) = self.timer else {
+            return self.start(context);
+        };
+        let mut before = None;
+        let mut table = self.inner.table.borrow_mut();
+        let polled = match table.get_mut(at) {
+            Some(Entry::Sleep {
+                is_over: false,
+                waker,
+            }) => {
+                if !(waker.as_ref()).is_some_and(|waker| waker.will_wake(context.waker())) {
+                    before = waker.replace(context.waker().clone());
+                }
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        };
+        drop(table);
+        drop(before);
+        polled
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some((at, timer)) = self.timer {
+            self.inner.engine().hidden_timer_remove(timer);
+            let entry = self.inner.table.borrow_mut().remove(at);
+            drop(entry);
+        }
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep")
+            .field("elapsed", &self.is_elapsed())
+            .finish()
+    }
+}
+
+/// The time was up before the future was ready; see [`Loop::timeout`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Elapsed(());
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the time is up")
+    }
+}
+
+impl fmt::Debug for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Elapsed")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+impl From<Elapsed> for std::io::Error {
+    fn from(error: Elapsed) -> std::io::Error {
+        std::io::Error::new(std::io::ErrorKind::TimedOut, error)
+    }
+}
+
+/// A series of ticks; see [`Loop::interval`].
+#[derive(Debug)]
+pub struct Interval {
+    sleep: Sleep,
+    period_ns: u64,
+}
+
+impl Interval {
+    /// Waits for the next tick. Ticks that nobody has waited for in time are left out.
+    pub async fn tick(&mut self) {
+        poll_fn(|context| self.poll_tick(context)).await;
+    }
+
+    /// As [`tick`](Interval::tick), for those who poll.
+    pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let polled = Pin::new(&mut self.sleep).poll(context);
+        if polled.is_ready() {
+            let now_ns = self.sleep.inner.engine().clock_ns();
+            let late_ns = now_ns.saturating_sub(self.sleep.due_ns);
+            let periods = late_ns / self.period_ns + 1;
+            let next_ns = self.period_ns.saturating_mul(periods);
+            self.sleep
+                .reset_to(self.sleep.due_ns.saturating_add(next_ns));
+        }
+        polled
+    }
+}

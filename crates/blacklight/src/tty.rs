@@ -1,0 +1,58 @@
+//! Terminals.
+
+use crate::handle::{Handle, common_methods};
+use crate::loop_::Loop;
+use crate::stream::{Stream, stream_methods};
+use blacklight_engine::TtyMode;
+use std::io;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+/// A terminal. Its mode is put back when it is closed.
+///
+/// ```no_run
+/// use blacklight::{Loop, Tty, TtyMode};
+///
+/// let lp = Loop::new()?;
+/// let tty = Tty::new(&lp, std::io::stdin())?;
+/// tty.set_mode(TtyMode::Raw)?;
+/// let mut key = [0; 8];
+/// let count = lp.block_on(tty.read(&mut key))?;
+/// println!("{:?}", &key[..count]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Tty {
+    handle: Rc<Handle<Stream>>,
+}
+
+stream_methods!(Tty);
+
+impl Tty {
+    /// Makes a handle of its own for the terminal behind a descriptor, in the directions that
+    /// this was opened for. Pipes and sockets are taken too, so that programs whose input or
+    /// output was redirected go on working.
+    pub fn new(lp: &Loop, fd: impl AsFd) -> io::Result<Tty> {
+        let fd = fd.as_fd().try_clone_to_owned()?;
+        let handle = Handle::stream(&lp.0, |engine, token| {
+            let made = engine.tty_init(token, fd.into());
+            made.map(|(key, _)| key).map_err(|(error, _)| error)
+        })?;
+        Ok(Tty { handle })
+    }
+
+    /// Chooses how the terminal treats what goes through it.
+    pub fn set_mode(&self, mode: TtyMode) -> io::Result<()> {
+        Ok(self.handle.engine().tty_set_mode(self.handle.key, mode)?)
+    }
+
+    /// The terminal's columns and rows.
+    pub fn size(&self) -> io::Result<(u16, u16)> {
+        Ok(self.handle.engine().tty_size(self.handle.key)?)
+    }
+}
+
+/// Puts the first terminal back whose mode this process has changed, for a program that ends
+/// without closing its handles. May be called from a signal handler.
+pub fn reset_terminal() -> io::Result<()> {
+    Ok(blacklight_engine::reset_terminal()?)
+}

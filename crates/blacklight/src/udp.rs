@@ -1,0 +1,487 @@
+//! UDP.
+//!
+//! As streams, sockets can be used with callbacks and in tasks; see `stream/mod.rs` for how
+//! waiting works. A datagram is sent or received whole, or not at all.
+
+use crate::handle::{EngineResult, Handle, Slot, common_methods};
+use crate::loop_::Loop;
+use crate::stream::Waiter;
+use crate::table::{Entry, Source};
+use crate::tcp::internet;
+use blacklight_engine::{Address, Buffers, Engine, Errno, Event, Group, Interface, Key};
+use blacklight_engine::{AddressRef, SenderRoom, SharedFd, UdpBind, UdpReuse};
+use std::cell::{Cell, OnceCell};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, ready};
+
+/// A datagram that has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram<'a> {
+    /// What is in it.
+    pub bytes: &'a [u8],
+    /// Who has sent it.
+    pub from: SocketAddr,
+}
+
+type OnReceive = dyn FnMut(&Loop, &Rc<Handle<Udp>>, io::Result<Datagram<'_>>);
+
+/// The loop's end of a socket.
+pub(crate) struct Udp {
+    handle: OnceCell<Weak<Handle<Udp>>>,
+    fd: OnceCell<SharedFd>,
+    receiver: Waiter,
+    sender: Waiter,
+    failure: Cell<Option<Errno>>,
+    on_receive: Slot<OnReceive>,
+    has_callback: Cell<bool>,
+    detached: Cell<Option<Rc<Handle<Udp>>>>,
+}
+
+impl Source for Udp {
+    fn event(&self, lp: &Loop, event: Event) {
+        let Some(handle) = self.handle.get().and_then(Weak::upgrade) else {
+            return;
+        };
+        match event {
+            Event::Receive(_) if self.has_callback.get() => self.receive_for_callback(lp, &handle),
+            Event::Receive(_) => self.wake_or_stop(&handle),
+            Event::ReceiveEnd(_, error) if self.has_callback.get() => {
+                let end = Err(error.into());
+                self.on_receive.call(|callback| callback(lp, &handle, end));
+            }
+            Event::ReceiveEnd(_, error) => {
+                self.failure.set(Some(error));
+                self.receiver.wake();
+            }
+            Event::Writable(_) => {
+                self.sender.wake();
+            }
+            _ => {}
+        }
+    }
+
+    fn clear(&self) {
+        // Who waits finds out when he tries again.
+        self.receiver.wake();
+        self.sender.wake();
+        self.on_receive.set(None);
+        drop(self.detached.take());
+    }
+}
+
+/// The sender of a datagram, which the kernel of an Internet socket always tells.
+fn sender_of(sender: Option<AddressRef<'_>>) -> io::Result<SocketAddr> {
+    internet(sender.map(AddressRef::to_address).ok_or(Errno::EINVAL))
+}
+
+impl Udp {
+    /// Wakes the task that waits for a datagram; if there is none, nobody wants any.
+    fn wake_or_stop(&self, handle: &Handle<Udp>) {
+        if !self.receiver.wake() {
+            handle.engine().udp_receive_stop(handle.key);
+        }
+    }
+
+    fn receive_for_callback(&self, lp: &Loop, handle: &Rc<Handle<Udp>>) {
+        handle.inner.with_scratch(|scratch| {
+            let mut sender = SenderRoom::new();
+            let received = handle
+                .engine()
+                .udp_receive(handle.key, &mut *scratch, &mut sender);
+            let received = match received {
+                Err(Errno::EAGAIN) => return,
+                Err(error) => Err(error.into()),
+                Ok(datagram) => sender_of(datagram.sender).map(|from| Datagram {
+                    bytes: &scratch[..datagram.len],
+                    from,
+                }),
+            };
+            self.on_receive
+                .call(|callback| callback(lp, handle, received));
+        });
+    }
+}
+
+/// A UDP socket, in callback style and for tasks. Clones are the same socket, which is closed
+/// with the last of them.
+///
+/// ```
+/// use blacklight::{Loop, UdpSocket};
+///
+/// let lp = Loop::new()?;
+/// let one = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+/// let two = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+/// lp.block_on(async {
+///     one.send_to(b"hello", two.local_addr()?).await?;
+///     let mut room = [0; 16];
+///     let (count, from) = two.recv_from(&mut room).await?;
+///     assert_eq!(&room[..count], b"hello");
+///     assert_eq!(from, one.local_addr()?);
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct UdpSocket {
+    handle: Rc<Handle<Udp>>,
+}
+
+common_methods!(UdpSocket);
+
+impl Clone for UdpSocket {
+    /// The same socket once more. It is closed with the last of them.
+    fn clone(&self) -> UdpSocket {
+        UdpSocket {
+            handle: self.handle.clone(),
+        }
+    }
+}
+
+impl UdpSocket {
+    fn new(lp: &Loop) -> io::Result<UdpSocket> {
+        let state = Rc::new(Udp {
+            handle: OnceCell::new(),
+            fd: OnceCell::new(),
+            receiver: Waiter::default(),
+            sender: Waiter::default(),
+            failure: Cell::new(None),
+            on_receive: Slot::new(),
+            has_callback: Cell::new(false),
+            detached: Cell::new(None),
+        });
+        let (handle, ()) = lp.attach(state, |engine, token| {
+            Ok((engine.udp_init(token, None)?, ()))
+        })?;
+        let handle = Rc::new(handle);
+        let _ = handle.state.handle.set(Rc::downgrade(&handle));
+        Ok(UdpSocket { handle })
+    }
+
+    /// A socket with an address; port 0 is one of the kernel's choice.
+    pub fn bind(lp: &Loop, address: SocketAddr) -> io::Result<UdpSocket> {
+        UdpSocket::bind_with(lp, address, UdpBind::default())
+    }
+
+    /// As [`bind`](UdpSocket::bind), with options.
+    pub fn bind_with(lp: &Loop, address: SocketAddr, options: UdpBind) -> io::Result<UdpSocket> {
+        let socket = UdpSocket::new(lp)?;
+        socket.with(|engine, key| engine.udp_bind(key, &address.into(), options))?;
+        Ok(socket)
+    }
+
+    /// Takes over a socket, which becomes non-blocking.
+    pub fn from_std(lp: &Loop, socket: std::net::UdpSocket) -> io::Result<UdpSocket> {
+        UdpSocket::from_fd(lp, socket.into())
+    }
+
+    /// As [`from_std`](UdpSocket::from_std), for any descriptor.
+    pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<UdpSocket> {
+        let socket = UdpSocket::new(lp)?;
+        socket.with(|engine, key| {
+            let opened = engine.udp_open(key, fd.into(), UdpReuse::default());
+            opened.map_err(|(error, _)| error)
+        })?;
+        Ok(socket)
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Engine, Key) -> EngineResult<R>) -> io::Result<R> {
+        Ok(f(&mut self.handle.engine(), self.handle.key)?)
+    }
+
+    /// Has all that is sent go to one address, and hears of nobody else.
+    pub fn connect(&self, address: SocketAddr) -> io::Result<()> {
+        self.with(|engine, key| engine.udp_connect(key, &address.into()))
+    }
+
+    /// Takes [`connect`](UdpSocket::connect) back.
+    pub fn disconnect(&self) -> io::Result<()> {
+        self.with(|engine, key| engine.udp_disconnect(key))
+    }
+
+    /// The socket's own address.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        internet(self.handle.engine().udp_address(self.handle.key, false))
+    }
+
+    /// The address that the socket is connected to.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        internet(self.handle.engine().udp_address(self.handle.key, true))
+    }
+
+    /// Calls back with each datagram, in place of a callback before. An error is mostly that
+    /// of a datagram that was sent earlier, and the socket goes on.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// socket.recv_start(|lp, _, datagram| {
+    ///     assert_eq!(datagram.unwrap().bytes, b"to myself");
+    ///     lp.stop();
+    /// })?;
+    /// let own = socket.local_addr()?;
+    /// socket.send_then("to myself", Some(own), |_, result| result.unwrap())?;
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn recv_start(
+        &self,
+        mut callback: impl FnMut(&Loop, &UdpSocket, io::Result<Datagram<'_>>) + 'static,
+    ) -> io::Result<()> {
+        match self.handle.engine().udp_receive_start(self.handle.key) {
+            Ok(()) | Err(Errno::EALREADY) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !self.handle.inner.is_closed() {
+            let state = &self.handle.state;
+            state.has_callback.set(true);
+            state
+                .on_receive
+                .set(Some(Box::new(move |lp, handle, datagram| {
+                    let handle = handle.clone();
+                    callback(lp, &UdpSocket { handle }, datagram);
+                })));
+        }
+        Ok(())
+    }
+
+    /// Stops [`recv_start`](UdpSocket::recv_start), and drops its callback.
+    pub fn recv_stop(&self) {
+        self.handle.engine().udp_receive_stop(self.handle.key);
+        self.handle.state.has_callback.set(false);
+        self.handle.state.on_receive.set(None);
+    }
+
+    /// Sends a datagram, to an address unless the socket is connected, and then calls back. An
+    /// error at once means that there is no call.
+    pub fn send_then(
+        &self,
+        bytes: impl Into<Vec<u8>>,
+        to: Option<SocketAddr>,
+        after: impl FnOnce(&Loop, io::Result<()>) + 'static,
+    ) -> io::Result<()> {
+        let buffers = Buffers::owned(bytes.into());
+        let to = to.map(Address::from);
+        let key = self.handle.key;
+        let completion = move |lp: &Loop, event: Event| {
+            let result = match event {
+                Event::Send(_, result, _) => result,
+                _ => Ok(()),
+            };
+            after(lp, result.map_err(io::Error::from));
+        };
+        let entry = Entry::Request(Box::new(completion));
+        self.handle.inner.enter(entry, |engine, token| {
+            let to = to.as_ref().map(AddressRef::from);
+            match engine.udp_send(key, token, &buffers, to)? {
+                true => Ok(()),
+                false => engine.udp_send_later(key, token, buffers, to),
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Receives what is there, without waiting: how many bytes, and who has sent them.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing.
+    pub fn try_recv_from(&self, room: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let mut sender = SenderRoom::new();
+        let mut engine = self.handle.engine();
+        let datagram = engine.udp_try_receive(self.handle.key, room, &mut sender)?;
+        Ok((datagram.len, sender_of(datagram.sender)?))
+    }
+
+    /// Sends a datagram without waiting: [`WouldBlock`](io::ErrorKind::WouldBlock) if the kernel
+    /// has no room, or if something was sent before in callback style that has not been
+    /// reported yet.
+    pub fn try_send(&self, bytes: &[u8], to: Option<SocketAddr>) -> io::Result<usize> {
+        let to = to.map(Address::from);
+        let slices = [IoSlice::new(bytes)];
+        self.with(|engine, key| engine.udp_try_send_slices(key, &slices, to.as_ref()))
+    }
+
+    /// Receives a datagram: how many bytes, and who has sent them. What `room` cannot take is
+    /// lost. Dropping the future loses nothing.
+    pub async fn recv_from(&self, room: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        poll_fn(|context| self.poll_recv_from(context, room)).await
+    }
+
+    /// As [`recv_from`](UdpSocket::recv_from), for a socket that is connected.
+    pub async fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
+        Ok(self.recv_from(room).await?.0)
+    }
+
+    /// Sends a datagram to an address.
+    pub async fn send_to(&self, bytes: &[u8], to: SocketAddr) -> io::Result<usize> {
+        poll_fn(|context| self.poll_send(context, bytes, Some(to))).await
+    }
+
+    /// Sends a datagram to where the socket is connected.
+    pub async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        poll_fn(|context| self.poll_send(context, bytes, None)).await
+    }
+
+    /// As [`recv_from`](UdpSocket::recv_from), for those who poll.
+    pub fn poll_recv_from(
+        &self,
+        context: &mut Context<'_>,
+        room: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        ready!(self.handle.inner.poll_budget(context));
+        if let Some(error) = self.handle.state.failure.get() {
+            return Poll::Ready(Err(error.into()));
+        }
+        match self.try_recv_from(room) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            received => return Poll::Ready(received),
+        }
+        match self.handle.engine().udp_receive_start(self.handle.key) {
+            Ok(()) | Err(Errno::EALREADY) => {}
+            Err(error) => return Poll::Ready(Err(error.into())),
+        }
+        self.handle.state.receiver.set(context);
+        self.handle.inner.pending()
+    }
+
+    /// As [`send_to`](UdpSocket::send_to) and [`send`](UdpSocket::send), for those who poll.
+    pub fn poll_send(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+        to: Option<SocketAddr>,
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.handle.inner.poll_budget(context));
+        match self.try_send(bytes, to) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            sent => return Poll::Ready(sent),
+        }
+        if let Err(error) = self.with(|engine, key| engine.udp_want_writable(key)) {
+            return Poll::Ready(Err(error));
+        }
+        self.handle.state.sender.set(context);
+        self.handle.inner.pending()
+    }
+
+    /// How many datagrams that were sent in callback style have not been reported yet, and how
+    /// many bytes they have.
+    pub fn send_queue(&self) -> (usize, usize) {
+        self.handle.engine().udp_send_queue(self.handle.key)
+    }
+
+    /// How many hops datagrams may take, from 1 to 255.
+    pub fn set_ttl(&self, ttl: u8) -> io::Result<()> {
+        self.with(|engine, key| engine.udp_set_ttl(key, ttl.into()))
+    }
+
+    /// Whether datagrams may go to all of a network.
+    pub fn set_broadcast(&self, on: bool) -> io::Result<()> {
+        self.with(|engine, key| engine.udp_set_broadcast(key, on))
+    }
+
+    /// How many hops multicast may take.
+    pub fn set_multicast_ttl(&self, ttl: u8) -> io::Result<()> {
+        self.with(|engine, key| engine.udp_set_multicast_ttl(key, ttl.into()))
+    }
+
+    /// Whether multicast comes back to this machine's own members.
+    pub fn set_multicast_loop(&self, on: bool) -> io::Result<()> {
+        self.with(|engine, key| engine.udp_set_multicast_loop(key, on.into()))
+    }
+
+    /// Sends IPv4 multicast from the interface with this address, or from one of the kernel's
+    /// choice if it is unspecified.
+    pub fn set_multicast_interface_v4(&self, interface: Ipv4Addr) -> io::Result<()> {
+        let interface = Some(Interface::V4(interface));
+        self.with(|engine, key| engine.udp_set_multicast_interface(key, interface))
+    }
+
+    /// Sends IPv6 multicast from the interface with this number, or from one of the kernel's
+    /// choice if it is zero.
+    pub fn set_multicast_interface_v6(&self, interface: u32) -> io::Result<()> {
+        let interface = Some(Interface::V6(interface));
+        self.with(|engine, key| engine.udp_set_multicast_interface(key, interface))
+    }
+
+    /// Joins an IPv4 group at the interface with this address, or at one of the kernel's
+    /// choice if it is unspecified; only for what `source` sends, if there is one.
+    pub fn join_multicast_v4(
+        &self,
+        group: Ipv4Addr,
+        interface: Ipv4Addr,
+        source: Option<Ipv4Addr>,
+    ) -> io::Result<()> {
+        let group = Group::V4 {
+            group,
+            interface,
+            source,
+        };
+        self.with(|engine, key| engine.udp_set_membership(key, group, true))
+    }
+
+    /// Leaves an IPv4 group that was joined with the same arguments.
+    pub fn leave_multicast_v4(
+        &self,
+        group: Ipv4Addr,
+        interface: Ipv4Addr,
+        source: Option<Ipv4Addr>,
+    ) -> io::Result<()> {
+        let group = Group::V4 {
+            group,
+            interface,
+            source,
+        };
+        self.with(|engine, key| engine.udp_set_membership(key, group, false))
+    }
+
+    /// Joins an IPv6 group at the interface with this number, or at one of the kernel's choice
+    /// if it is zero; only for what `source` sends, if there is one.
+    pub fn join_multicast_v6(
+        &self,
+        group: Ipv6Addr,
+        interface: u32,
+        source: Option<Ipv6Addr>,
+    ) -> io::Result<()> {
+        let group = Group::V6 {
+            group,
+            interface,
+            source,
+        };
+        self.with(|engine, key| engine.udp_set_membership(key, group, true))
+    }
+
+    /// Leaves an IPv6 group that was joined with the same arguments.
+    pub fn leave_multicast_v6(
+        &self,
+        group: Ipv6Addr,
+        interface: u32,
+        source: Option<Ipv6Addr>,
+    ) -> io::Result<()> {
+        let group = Group::V6 {
+            group,
+            interface,
+            source,
+        };
+        self.with(|engine, key| engine.udp_set_membership(key, group, false))
+    }
+
+    /// Gives the socket to the loop, which keeps it for as long as the loop lives.
+    pub fn detach(self) {
+        if !self.handle.inner.is_closed() {
+            let state = self.handle.state.clone();
+            state.detached.set(Some(self.handle));
+        }
+    }
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let shared = self.handle.state.fd.get_or_init(|| {
+            let shared = self.handle.engine().udp_share_fd(self.handle.key);
+            shared.expect("an open socket has a descriptor")
+        });
+        shared.as_fd()
+    }
+}

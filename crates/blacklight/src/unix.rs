@@ -1,0 +1,272 @@
+//! Unix sockets and pipes.
+
+use crate::handle::{Handle, common_methods};
+use crate::loop_::{Inner, Loop};
+use crate::stream::{Listener, Stream, listener_methods, stream_methods};
+use crate::tcp::BACKLOG;
+use blacklight_engine::{Address, Engine, Errno, Key, Token};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+
+fn init(engine: &mut Engine, token: Token) -> Result<Key, Errno> {
+    engine.pipe_init(token, false)
+}
+
+/// The name of a socket in the file system; one that is empty or begins with a NUL would be
+/// something else.
+fn path_name(path: &Path) -> io::Result<Vec<u8>> {
+    let name = path.as_os_str().as_bytes();
+    match name.first() {
+        None | Some(0) => Err(io::ErrorKind::InvalidInput.into()),
+        Some(_) => Ok(name.to_vec()),
+    }
+}
+
+fn abstract_name(name: &[u8]) -> Vec<u8> {
+    [b"\0", name].concat()
+}
+
+fn unix(address: Result<Address, Errno>) -> io::Result<SocketAddr> {
+    let address = address?;
+    match address.unix_name() {
+        [0, name @ ..] => SocketAddr::from_abstract_name(name),
+        path => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path)),
+    }
+}
+
+/// A connection within the machine, over which descriptors can be passed as well. Clones are
+/// the same connection, which is closed with the last of them.
+///
+/// ```
+/// use blacklight::{Loop, UnixStream};
+/// use std::io::Read;
+///
+/// let lp = Loop::new()?;
+/// let (near, far) = UnixStream::pair(&lp)?;
+/// let (mut reader, writer) = std::io::pipe()?;
+/// lp.block_on(async {
+///     near.send_with_fd(b"a pen", writer).await?;
+///     let (mut room, mut pens) = ([0; 16], Vec::new());
+///     let count = far.recv_with_fds(&mut room, &mut pens).await?;
+///     assert_eq!(&room[..count], b"a pen");
+///     let mut pen = std::fs::File::from(pens.remove(0));
+///     std::io::Write::write_all(&mut pen, b"ink")
+/// })?;
+/// let mut text = String::new();
+/// reader.read_to_string(&mut text)?;
+/// assert_eq!(text, "ink");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct UnixStream {
+    handle: Rc<Handle<Stream>>,
+}
+
+stream_methods!(UnixStream);
+
+impl UnixStream {
+    /// Connects to a socket in the file system. Dropping the future gives up.
+    pub fn connect<P: AsRef<Path>>(
+        lp: &Loop,
+        path: P,
+    ) -> impl Future<Output = io::Result<UnixStream>> + use<P> {
+        UnixStream::connect_to(lp.0.clone(), path_name(path.as_ref()))
+    }
+
+    /// Connects to a socket in the abstract namespace.
+    pub fn connect_abstract(
+        lp: &Loop,
+        name: &[u8],
+    ) -> impl Future<Output = io::Result<UnixStream>> + use<> {
+        UnixStream::connect_to(lp.0.clone(), Ok(abstract_name(name)))
+    }
+
+    async fn connect_to(inner: Rc<Inner>, name: io::Result<Vec<u8>>) -> io::Result<UnixStream> {
+        let name = name?;
+        let handle = Handle::stream(&inner, init)?;
+        let connect = |engine: &mut Engine, key, token| engine.pipe_connect(key, token, &name);
+        let handle = handle.connect(connect).await?;
+        Ok(UnixStream { handle })
+    }
+
+    /// Connects to a socket in the file system, and then calls back.
+    pub fn connect_then(
+        lp: &Loop,
+        path: impl AsRef<Path>,
+        after: impl FnOnce(&Loop, io::Result<UnixStream>) + 'static,
+    ) -> io::Result<()> {
+        let name = path_name(path.as_ref())?;
+        let handle = Handle::stream(&lp.0, init)?;
+        let stream = UnixStream::of(&handle);
+        handle.request(
+            |engine, key, token| engine.pipe_connect(key, token, &name),
+            move |lp, result| after(lp, result.map(|()| stream)),
+        )
+    }
+
+    /// Two streams that are connected to each other.
+    pub fn pair(lp: &Loop) -> io::Result<(UnixStream, UnixStream)> {
+        let (one, other) = std::os::unix::net::UnixStream::pair()?;
+        Ok((
+            UnixStream::from_std(lp, one)?,
+            UnixStream::from_std(lp, other)?,
+        ))
+    }
+
+    /// Takes over a connection, which becomes non-blocking.
+    pub fn from_std(lp: &Loop, stream: std::os::unix::net::UnixStream) -> io::Result<UnixStream> {
+        UnixStream::from_fd(lp, stream.into())
+    }
+
+    /// Takes over a connected socket, which becomes non-blocking.
+    pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<UnixStream> {
+        let handle = Handle::stream(&lp.0, init)?;
+        handle.open(fd)?;
+        Ok(UnixStream { handle })
+    }
+
+    /// Writes something, at least one byte, together with a descriptor: the other end gets one
+    /// for the same file. Says how many bytes have gone.
+    pub async fn send_with_fd(&self, bytes: &[u8], fd: impl AsFd) -> io::Result<usize> {
+        let fd = fd.as_fd();
+        std::future::poll_fn(|context| {
+            self.handle.poll_write_with(context, |engine, key| {
+                engine.stream_try_write_descriptor(key, bytes, fd)
+            })
+        })
+        .await
+    }
+
+    /// Reads something, and adds the descriptors that have come with it to `fds`.
+    /// [`read`](UnixStream::read) would close them.
+    pub async fn recv_with_fds(
+        &self,
+        room: &mut [u8],
+        fds: &mut Vec<OwnedFd>,
+    ) -> io::Result<usize> {
+        std::future::poll_fn(|context| {
+            let len = room.len();
+            self.handle.poll_read_with(context, len, |engine, key| {
+                engine.stream_try_read_descriptors(key, &mut *room, |fd| {
+                    fds.extend(fd.into_owned());
+                })
+            })
+        })
+        .await
+    }
+
+    /// The socket's own name.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        unix(self.handle.engine().stream_address(self.handle.key, false))
+    }
+
+    /// The name of the other end.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        unix(self.handle.engine().stream_address(self.handle.key, true))
+    }
+}
+
+/// Waits for connections within the machine.
+///
+/// The file of one that is bound to a path is removed when it is closed.
+///
+/// ```
+/// use blacklight::{Loop, UnixListener, UnixStream};
+///
+/// let lp = Loop::new()?;
+/// let name = format!("blacklight-example-{}", std::process::id());
+/// let listener = UnixListener::bind_abstract(&lp, name.as_bytes())?;
+/// lp.block_on(async {
+///     let client = UnixStream::connect_abstract(&lp, name.as_bytes()).await?;
+///     let server = listener.accept().await?;
+///     client.write_all(b"x").await?;
+///     assert_eq!(server.read(&mut [0; 8]).await?, 1);
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct UnixListener {
+    handle: Rc<Handle<Listener>>,
+}
+
+listener_methods!(UnixListener, UnixStream);
+
+impl UnixListener {
+    /// Listens at a path, where there must be nothing yet.
+    pub fn bind(lp: &Loop, path: impl AsRef<Path>) -> io::Result<UnixListener> {
+        UnixListener::bind_to(lp, &path_name(path.as_ref())?)
+    }
+
+    /// Listens at a name in the abstract namespace.
+    pub fn bind_abstract(lp: &Loop, name: &[u8]) -> io::Result<UnixListener> {
+        UnixListener::bind_to(lp, &abstract_name(name))
+    }
+
+    fn bind_to(lp: &Loop, name: &[u8]) -> io::Result<UnixListener> {
+        let handle =
+            Handle::listener(lp, init, BACKLOG, |engine, key| engine.pipe_bind(key, name))?;
+        Ok(UnixListener { handle })
+    }
+
+    /// Takes over a socket that is bound, which becomes non-blocking and listens. Its file is
+    /// left alone.
+    pub fn from_std(
+        lp: &Loop,
+        listener: std::os::unix::net::UnixListener,
+    ) -> io::Result<UnixListener> {
+        let handle = Handle::listener(lp, init, BACKLOG, |engine, key| {
+            let opened = engine.stream_open(key, OwnedFd::from(listener).into(), true, true);
+            opened.map_err(|(error, _)| error)
+        })?;
+        Ok(UnixListener { handle })
+    }
+
+    /// The next connection.
+    pub async fn accept(&self) -> io::Result<UnixStream> {
+        std::future::poll_fn(|context| self.poll_accept(context)).await
+    }
+
+    /// The name that the listener is bound to.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        unix(self.handle.engine().stream_address(self.handle.key, false))
+    }
+}
+
+/// One end of a pipe, or of anything else that bytes come from or go to and that can be waited
+/// for. Reading from an end that only writes fails, and the other way round.
+///
+/// ```
+/// use blacklight::{Loop, Pipe};
+///
+/// let lp = Loop::new()?;
+/// let (reader, writer) = std::io::pipe()?;
+/// let reader = Pipe::from_fd(&lp, reader.into())?;
+/// let writer = Pipe::from_fd(&lp, writer.into())?;
+/// lp.block_on(async {
+///     writer.write_all(b"through").await?;
+///     drop(writer);
+///     let mut room = [0; 16];
+///     assert_eq!(reader.read(&mut room).await?, 7);
+///     assert_eq!(reader.read(&mut room).await?, 0);
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Pipe {
+    handle: Rc<Handle<Stream>>,
+}
+
+stream_methods!(Pipe);
+
+impl Pipe {
+    /// Takes over a descriptor, which becomes non-blocking.
+    pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<Pipe> {
+        let handle = Handle::stream(&lp.0, init)?;
+        handle.open(fd)?;
+        Ok(Pipe { handle })
+    }
+}

@@ -1,0 +1,152 @@
+//! Work for the thread pool.
+
+use crate::loop_::{Inner, Loop};
+use crate::table::Entry;
+use crate::task::{Completer, Join, JoinError};
+use blacklight_engine::{Event, Job, RequestKey, WorkKind};
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+impl Loop {
+    /// Runs `job` on the thread pool and then `after`, with its result, on the loop's thread.
+    /// The loop keeps running until then.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.work(|| 6 * 7, |_, result| assert_eq!(result.unwrap(), 42))?;
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn work<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+        after: impl FnOnce(&Loop, Result<T, JoinError>) + 'static,
+    ) -> io::Result<Work> {
+        self.0.submit(WorkKind::Cpu, job, after)
+    }
+
+    /// Runs `job` on the thread pool; awaiting what this returns gives its result.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let sum = lp.block_on(lp.spawn_blocking(|| (1..=100).sum::<u32>()));
+    /// assert_eq!(sum.unwrap(), 5050);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_blocking<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Blocking<T> {
+        self.0.spawn_blocking(WorkKind::Cpu, job)
+    }
+}
+
+impl Inner {
+    /// Has a job of any kind done; see [`Loop::work`].
+    pub(crate) fn submit<T: Send + 'static>(
+        self: &Rc<Self>,
+        kind: WorkKind,
+        job: impl FnOnce() -> T + Send + 'static,
+        after: impl FnOnce(&Loop, Result<T, JoinError>) + 'static,
+    ) -> io::Result<Work> {
+        let result = Arc::new(Mutex::new(None));
+        let its_result = result.clone();
+        let job = Job::new(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(job));
+            *its_result.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        });
+        let completion = move |lp: &Loop, event: Event| {
+            let outcome = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let outcome = match (event, outcome) {
+                (Event::Work(_, Ok(())), Some(outcome)) => outcome.map_err(JoinError::panicked),
+                _ => Err(JoinError::cancelled()),
+            };
+            after(lp, outcome);
+        };
+        let entry = Entry::Request(Box::new(completion));
+        let (key, _) = self.enter(entry, |engine, token| engine.work_submit(token, kind, job))?;
+        Ok(Work {
+            inner: self.clone(),
+            key,
+        })
+    }
+
+    /// See [`Loop::spawn_blocking`].
+    pub(crate) fn spawn_blocking<T: Send + 'static>(
+        self: &Rc<Self>,
+        kind: WorkKind,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Blocking<T> {
+        let join = Rc::new(Join::new());
+        let completer = Completer(join.clone());
+        let work = self.submit(kind, job, move |_, result| completer.0.complete(result));
+        // Where there is no thread to be had, the completer was dropped and says so.
+        Blocking {
+            join,
+            work: work.ok(),
+        }
+    }
+}
+
+/// A job that has been given to the thread pool. Dropping this leaves the job alone.
+pub struct Work {
+    inner: Rc<Inner>,
+    key: RequestKey,
+}
+
+impl Work {
+    /// Cancels the job if no thread has taken it up yet, and says whether that was so. Its
+    /// result is then an error.
+    pub fn cancel(&self) -> bool {
+        self.inner.engine().work_cancel(self.key).is_ok()
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work").finish_non_exhaustive()
+    }
+}
+
+/// A job's result to come; see [`Loop::spawn_blocking`]. Dropping this leaves the job alone.
+pub struct Blocking<T> {
+    join: Rc<Join<T>>,
+    work: Option<Work>,
+}
+
+impl<T> Blocking<T> {
+    /// Cancels the job if no thread has taken it up yet, and says whether that was so.
+    pub fn cancel(&self) -> bool {
+        self.work.as_ref().is_some_and(Work::cancel)
+    }
+
+    /// Whether the result is there.
+    pub fn is_finished(&self) -> bool {
+        self.join.is_complete()
+    }
+}
+
+impl<T> Future for Blocking<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.join.poll(context)
+    }
+}
+
+impl<T> fmt::Debug for Blocking<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blocking")
+            .field("finished", &self.is_finished())
+            .finish()
+    }
+}

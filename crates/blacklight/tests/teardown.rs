@@ -1,0 +1,275 @@
+//! Loops, handles and tasks that go in any order, and own each other in all ways.
+
+use blacklight::{Async, Check, Idle, Loop, Mode, Poll, Prepare, Readiness, Timer};
+use std::cell::{Cell, RefCell};
+use std::future::pending;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(3600);
+
+#[test]
+fn a_handle_owned_by_its_own_callback_goes_with_the_loop() {
+    let lp = Loop::new().unwrap();
+    let owned = Rc::new(());
+    let weak = Rc::downgrade(&owned);
+    let own: Rc<RefCell<Option<Timer>>> = Rc::default();
+    let cycle = own.clone();
+    let timer = Timer::new(&lp).unwrap();
+    timer
+        .start(LONG, move |_, _| {
+            let _ = (&cycle, &owned);
+        })
+        .unwrap();
+    *own.borrow_mut() = Some(timer);
+    drop(own);
+    assert!(weak.upgrade().is_some(), "the loop keeps it");
+    drop(lp);
+    assert!(weak.upgrade().is_none());
+}
+
+#[test]
+fn callbacks_are_dropped_with_their_handle() {
+    let lp = Loop::new().unwrap();
+    let owned = Rc::new(());
+    let weak = Rc::downgrade(&owned);
+    let timer = Timer::new(&lp).unwrap();
+    timer.start(LONG, move |_, _| drop(owned.clone())).unwrap();
+    drop(timer);
+    assert!(weak.upgrade().is_none());
+    assert!(lp.is_alive(), "its closing is to be finished");
+    assert!(!lp.run(Mode::Default));
+}
+
+#[test]
+fn detached_handles_and_tasks_go_with_the_loop() {
+    let lp = Loop::new().unwrap();
+    let owned = Rc::new(());
+    let weak = Rc::downgrade(&owned);
+    let timer = Timer::new(&lp).unwrap();
+    let held = owned.clone();
+    timer.start(LONG, move |_, _| drop(held.clone())).unwrap();
+    timer.detach();
+    let other = Timer::new(&lp).unwrap();
+    let held = owned.clone();
+    let task = lp.spawn(async move {
+        let _held = (held, other);
+        pending::<()>().await;
+    });
+    drop(owned);
+    lp.run(Mode::NoWait);
+    assert_eq!(weak.strong_count(), 2);
+    drop(lp);
+    assert_eq!(weak.strong_count(), 0);
+    task.cancel();
+    assert!(task.is_finished());
+}
+
+#[test]
+fn a_handle_without_its_loop_does_nothing() {
+    let lp = Loop::new().unwrap();
+    let timer = Timer::new(&lp).unwrap();
+    let (near, far) = UnixStream::pair().unwrap();
+    let poll = Poll::new(&lp, near).unwrap();
+    let sender = Async::new(&lp, |_, _| ()).unwrap().sender();
+    drop(lp);
+    let owned = Rc::new(());
+    let weak = Rc::downgrade(&owned);
+    let _ = timer.start(LONG, move |_, _| drop(owned.clone()));
+    assert!(weak.upgrade().is_none(), "nobody would ever take it back");
+    timer.stop();
+    timer.unref();
+    sender.send();
+    let _ = poll.start(Readiness::READABLE, |_, _| ());
+    drop(poll);
+    // The descriptor was closed with its handle.
+    let mut byte = [0];
+    assert_eq!(std::io::Read::read(&mut &far, &mut byte).unwrap(), 0);
+}
+
+/// Does something with the loop when it is dropped.
+struct Busy(Timer);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.start(LONG, |_, _| ());
+        assert!(Loop::current().is_none());
+    }
+}
+
+#[test]
+fn what_is_dropped_with_the_loop_may_use_its_handles() {
+    let lp = Loop::new().unwrap();
+    let busy = Busy(Timer::new(&lp).unwrap());
+    let timer = Timer::new(&lp).unwrap();
+    timer
+        .start(LONG, move |_, _| assert!(busy.0.is_active()))
+        .unwrap();
+    let busy = Busy(Timer::new(&lp).unwrap());
+    drop(lp.spawn(async move {
+        pending::<()>().await;
+        drop(busy);
+    }));
+    lp.run(Mode::NoWait);
+    timer.detach();
+}
+
+/// xorshift, so that a failure can be repeated from its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+/// Counts how many of these there are.
+struct Counted(Rc<Cell<usize>>);
+
+impl Counted {
+    fn new(count: &Rc<Cell<usize>>) -> Counted {
+        count.set(count.get() + 1);
+        Counted(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// Something of a loop's that can be dropped at any time.
+#[allow(dead_code, reason = "it is there to be dropped")]
+enum Thing {
+    Timer(Timer),
+    Idle(Idle),
+    Prepare(Prepare),
+    Check(Check),
+    Async(Async),
+    Poll(Poll<UnixStream>),
+    Task(blacklight::JoinHandle<()>),
+    Sleep(blacklight::Sleep),
+    Work(blacklight::Blocking<()>),
+    Loop(Loop),
+}
+
+type Things = Rc<RefCell<Vec<Thing>>>;
+
+/// What every callback does: drops, makes and moves things at random.
+fn stir(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cell<usize>>) {
+    let choice = random.borrow_mut().below(8);
+    if choice < 4 {
+        let len = things.borrow().len();
+        if len > 0 {
+            let at = random.borrow_mut().below(len);
+            let thing = things.borrow_mut().swap_remove(at);
+            if let (Thing::Task(task), 0) = (&thing, choice) {
+                task.cancel();
+            }
+            drop(thing);
+        }
+    }
+    if things.borrow().len() < 24 {
+        make(lp, things, random, count);
+    }
+    if choice == 7 {
+        lp.stop();
+    }
+}
+
+fn make(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cell<usize>>) {
+    // Callbacks own a way to the things, so that there are cycles everywhere; and what
+    // they own themselves is counted.
+    let owned = Counted::new(count);
+    let (its, random2, count2) = (things.clone(), random.clone(), count.clone());
+    let act = move |lp: &Loop| {
+        let _ = &owned;
+        stir(lp, &its, &random2, &count2);
+    };
+    let kind = random.borrow_mut().below(9);
+    let ms = random.borrow_mut().below(3) as u64;
+    let thing = match kind {
+        0 => {
+            let timer = Timer::new(lp).unwrap();
+            let time = Duration::from_millis(ms);
+            timer.start_repeating(time, move |lp, _| act(lp)).unwrap();
+            Thing::Timer(timer)
+        }
+        1 => {
+            let idle = Idle::new(lp).unwrap();
+            idle.start(move |lp, _| act(lp)).unwrap();
+            Thing::Idle(idle)
+        }
+        2 => {
+            let prepare = Prepare::new(lp).unwrap();
+            prepare.start(move |lp, _| act(lp)).unwrap();
+            Thing::Prepare(prepare)
+        }
+        3 => {
+            let check = Check::new(lp).unwrap();
+            check.start(move |lp, _| act(lp)).unwrap();
+            Thing::Check(check)
+        }
+        4 => {
+            let wakeup = Async::new(lp, move |lp, _| act(lp)).unwrap();
+            wakeup.sender().send();
+            Thing::Async(wakeup)
+        }
+        5 => {
+            let (near, far) = UnixStream::pair().unwrap();
+            drop(far);
+            let poll = Poll::new(lp, near).unwrap();
+            poll.start(Readiness::READABLE, move |lp, _| act(lp))
+                .unwrap();
+            Thing::Poll(poll)
+        }
+        6 => Thing::Task(lp.spawn(async move {
+            for _ in 0..5 {
+                blacklight::sleep(Duration::from_micros(100 * ms)).await;
+                act(&Loop::current().unwrap());
+            }
+        })),
+        7 => Thing::Sleep(lp.sleep(Duration::from_millis(ms))),
+        _ => {
+            lp.work(|| (), move |lp, _| act(lp)).unwrap();
+            Thing::Work(lp.spawn_blocking(|| ()))
+        }
+    };
+    things.borrow_mut().push(thing);
+}
+
+#[test]
+fn things_dropped_at_random_points_leave_nothing_behind() {
+    let seed = std::env::var("BLACKLIGHT_SEED").ok();
+    let seeds = match seed.and_then(|seed| seed.parse::<u64>().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 1..200,
+    };
+    for seed in seeds {
+        println!("BLACKLIGHT_SEED={seed}");
+        let random = Rc::new(RefCell::new(Random(
+            seed.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        )));
+        let count = Rc::new(Cell::new(0));
+        let things = Things::default();
+        let lp = Loop::new().unwrap();
+        things.borrow_mut().push(Thing::Loop(Loop::new().unwrap()));
+        for _ in 0..6 {
+            make(&lp, &things, &random, &count);
+        }
+        for _ in 0..10 {
+            lp.run(Mode::NoWait);
+        }
+        drop(lp);
+        // Callbacks are gone with their loop; what was dropped by hand was gone before.
+        assert_eq!(count.get(), 0, "BLACKLIGHT_SEED={seed}");
+        let left = std::mem::take(&mut *things.borrow_mut());
+        drop(left);
+        assert_eq!(Rc::strong_count(&things), 1, "BLACKLIGHT_SEED={seed}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Sleeps, time-outs and intervals.
+
+use blacklight::{Loop, Mode, interval, sleep, sleep_until, spawn, timeout};
+use std::cell::{Cell, RefCell};
+use std::future::pending;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn sleeps_end_in_the_order_of_their_times_and_never_early() {
+    let lp = Loop::new().unwrap();
+    let log = Rc::new(RefCell::new(Vec::new()));
+    for ms in [9, 3, 6] {
+        let log = log.clone();
+        let due = Instant::now() + ms * MS;
+        drop(lp.spawn(async move {
+            sleep_until(due).await;
+            assert!(Instant::now() >= due);
+            log.borrow_mut().push(ms);
+        }));
+    }
+    lp.run(Mode::Default);
+    assert_eq!(*log.borrow(), [3, 6, 9]);
+}
+
+#[test]
+fn a_sleep_counts_from_now_and_not_from_the_cached_time() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        std::thread::sleep(5 * MS);
+        let begun = Instant::now();
+        sleep(3 * MS).await;
+        assert!(begun.elapsed() >= 3 * MS);
+    });
+}
+
+#[test]
+fn a_sleep_can_be_reset_and_dropped() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let mut long = sleep(Duration::from_secs(3600));
+        let mut nobody = Context::from_waker(Waker::noop());
+        assert!(pin!(&mut long).poll(&mut nobody).is_pending());
+        let begun = Instant::now();
+        long.reset(2 * MS);
+        (&mut long).await;
+        assert!(begun.elapsed() >= 2 * MS && long.is_elapsed());
+        // What is over can be used again.
+        long.reset(MS);
+        assert!(!long.is_elapsed());
+        long.await;
+        drop(sleep(Duration::MAX));
+    });
+    assert!(!lp.is_alive());
+}
+
+#[test]
+fn who_waits_for_no_time_gives_way_in_the_end() {
+    let lp = Loop::new().unwrap();
+    let rounds = Rc::new(Cell::new(0u32));
+    let counted = rounds.clone();
+    lp.block_on(async move {
+        let restless = spawn(async move {
+            loop {
+                sleep(Duration::ZERO).await;
+                counted.set(counted.get() + 1);
+            }
+        });
+        sleep(MS).await;
+        restless.cancel();
+    });
+    assert!(rounds.get() > 0);
+}
+
+#[test]
+fn a_time_out_drops_the_future() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let owned = Rc::new(());
+        let weak = Rc::downgrade(&owned);
+        let late = timeout(MS, async move {
+            let _owned = owned;
+            pending::<()>().await;
+        });
+        let error = late.await.unwrap_err();
+        assert!(weak.upgrade().is_none());
+        let error = std::io::Error::from(error);
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        assert_eq!(timeout(Duration::ZERO, async { 1 }).await, Ok(1));
+        let nested = timeout(MS, timeout(Duration::from_secs(60), pending::<()>()));
+        assert!(nested.await.is_err());
+    });
+}
+
+#[test]
+fn an_interval_keeps_its_pace_and_leaves_out_what_is_missed() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let begun = Instant::now();
+        let mut ticks = interval(2 * MS);
+        for tick in 1..=5 {
+            ticks.tick().await;
+            assert!(begun.elapsed() >= tick * 2 * MS);
+        }
+        std::thread::sleep(20 * MS);
+        let late = Instant::now();
+        ticks.tick().await;
+        ticks.tick().await;
+        ticks.tick().await;
+        assert!(late.elapsed() >= 2 * MS, "not one for each that was missed");
+    });
+}
+
+#[test]
+fn a_sleep_ends_with_its_loop() {
+    let lp = Loop::new().unwrap();
+    let mut long = sleep_of(&lp);
+    let mut nobody = Context::from_waker(Waker::noop());
+    assert!(pin!(&mut long).poll(&mut nobody).is_pending());
+    drop(lp);
+    assert!(pin!(&mut long).poll(&mut nobody).is_ready());
+}
+
+fn sleep_of(lp: &Loop) -> blacklight::Sleep {
+    lp.sleep(Duration::from_secs(3600))
+}
