@@ -59,6 +59,17 @@ impl Poller {
     }
 }
 
+/// What a test can be run under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Under {
+    /// Memory errors and leaks are failures. The runner starts only the test under it, not the
+    /// test's helpers, which are killed and so never clean up.
+    Valgrind,
+}
+
+/// How much longer tests may take under valgrind.
+const PATIENCE: u32 = 20;
+
 /// Run libuv's own test suite against the library, each test in a sandbox.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -76,6 +87,9 @@ pub(crate) struct Options {
     /// Most tests wait more than they compute, so two for each processor.
     #[arg(long, default_value_t = 2 * compile::jobs())]
     jobs: usize,
+    /// Run each test under a checker; only what that finds is then a reason to fail.
+    #[arg(long, conflicts_with = "bless")]
+    under: Option<Under>,
     /// Run only the tests that are expected to pass.
     #[arg(long, conflicts_with = "names")]
     expected: bool,
@@ -123,6 +137,7 @@ struct Suite {
     runner: PathBuf,
     library_dir: PathBuf,
     poller: Option<Poller>,
+    under: Option<Under>,
 }
 
 /// Runs the chore.
@@ -131,6 +146,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         !options.bless || options.library == Library::Ours,
         "only what passes with our own library can be expected of it"
     );
+    if options.under.is_some() {
+        workspace::require_tool("valgrind", "valgrind")?;
+    }
     let original = Original::obtain()?;
     let library = options.library.build(&original)?;
     let runner = original.test_runner(options.header)?;
@@ -152,6 +170,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         runner,
         library_dir,
         poller: options.poller,
+        under: options.under,
     };
     let started = Instant::now();
     let (apart, judged): (Vec<Tested>, Vec<Tested>) = suite
@@ -273,17 +292,28 @@ impl Suite {
     }
 
     fn run_one(&self, name: &str) -> Result<Verdict> {
-        let poller = self
-            .poller
-            .map(|poller| ("BLACKLIGHT_POLLER", poller.name()));
+        let patience = PATIENCE.to_string();
+        let mut environment = Vec::new();
+        environment.extend(
+            self.poller
+                .map(|poller| ("BLACKLIGHT_POLLER", poller.name())),
+        );
+        if self.under.is_some() {
+            environment.extend([
+                ("UV_USE_VALGRIND", "1"),
+                ("UV_TEST_TIMEOUT_MULTIPLIER", &patience),
+                ("VALGRIND_OPTS", "--num-callers=40 --fair-sched=try"),
+            ]);
+        }
         let run = self
             .sandbox
             .run(&Job {
                 program: &self.runner,
                 arguments: &[name],
                 library_dir: &self.library_dir,
-                environment: poller.as_slice(),
-                limit: LIMIT,
+                environment: &environment,
+                tool: self.under.map(|_| Path::new("/usr/bin/valgrind")),
+                limit: self.under.map_or(LIMIT, |_| LIMIT * PATIENCE),
             })
             .with_context(|| format!("cannot run the test {name}"))?;
         Ok(Verdict::of(run))

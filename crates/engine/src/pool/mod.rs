@@ -30,6 +30,7 @@ use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::{Errno, clock};
 use queue::Queues;
 pub(crate) use queue::{Number, Task};
+use std::cell::Cell;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -217,6 +218,13 @@ struct Signs {
 
 static POOL: PerProcess<Pool> = PerProcess::new();
 
+thread_local! {
+    /// The address of the worker's tally, by which a worker knows itself; null elsewhere. The
+    /// standard library would make a record of the asking thread, and never give the main
+    /// thread's back.
+    static SELF: Cell<*const Tally> = const { Cell::new(std::ptr::null()) };
+}
+
 impl Pool {
     fn new() -> Pool {
         Pool {
@@ -338,6 +346,7 @@ impl Pool {
 
     /// The life of a worker.
     fn work(&'static self, tally: &Tally) {
+        SELF.set(tally);
         let mut serving: Option<Serving> = None;
         let mut spin = Spin::new();
         let mut state = self.lock();
@@ -428,11 +437,10 @@ impl Pool {
         state.sleeping = 0;
         drop(state);
         self.wake.notify_all();
-        let this = std::thread::current().id();
         let mut past = PoolMetrics::default();
         for Worker { thread, tally } in workers {
             // A worker that ends the process cannot wait for itself.
-            if thread.thread().id() != this {
+            if SELF.get() != Arc::as_ptr(&tally) {
                 let _ = thread.join();
             }
             tally.add_to(&mut past);
