@@ -288,6 +288,7 @@ impl Bench {
             arguments,
             library_dir: &side.library_dir,
             environment: poller.as_slice(),
+            tool: None,
             limit: LIMIT,
         })
     }

@@ -16,7 +16,7 @@ use crate::{library, workspace};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,6 +43,8 @@ pub(crate) struct Job<'a> {
     /// A directory returned by [`Sandbox::adopt`].
     pub(crate) library_dir: &'a Path,
     pub(crate) environment: &'a [(&'a str, &'a str)],
+    /// A program outside that the working directory is to have a link to.
+    pub(crate) tool: Option<&'a Path>,
     pub(crate) limit: Duration,
 }
 
@@ -188,6 +190,11 @@ impl Sandbox {
         let work = self.room(scratch, "work", 0o755)?;
         let fixtures = self.room(&work, "test", 0o755)?.join("fixtures");
         copy_tree(&self.fixtures, &fixtures)?;
+        if let Some(tool) = job.tool {
+            let name = tool.file_name().context("a tool without a name")?;
+            symlink(tool, work.join(name))
+                .with_context(|| format!("cannot link {}", tool.display()))?;
+        }
         let name = job
             .program
             .file_name()

@@ -8,7 +8,7 @@
 //! do something: nobody waits awake unless a processor is left over for it.
 
 use blacklight_sys::clock;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// How long to wait awake: about what a sleep and a wake-up cost.
 const SPIN_NS: u64 = 20_000;
@@ -30,14 +30,21 @@ pub(crate) struct Spin {
 pub(crate) struct Try(());
 
 /// How many threads can run at the same time.
-fn processors() -> u32 {
-    static PROCESSORS: OnceLock<u32> = OnceLock::new();
-    *PROCESSORS.get_or_init(|| {
-        let known = std::thread::available_parallelism().ok();
-        known
-            .and_then(|known| known.get().try_into().ok())
-            .unwrap_or(1)
-    })
+///
+/// Threads that ask first at the same moment each find out. None waits for another: in a child
+/// made by `fork` at that moment it would wait for ever.
+#[inline]
+pub(crate) fn processors() -> u32 {
+    static PROCESSORS: AtomicU32 = AtomicU32::new(0);
+    match PROCESSORS.load(Relaxed) {
+        0 => {
+            let known = std::thread::available_parallelism();
+            let known = known.map_or(1, |known| known.get() as u32);
+            PROCESSORS.store(known, Relaxed);
+            known
+        }
+        known => known,
+    }
 }
 
 impl Spin {

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Barrier, Mutex};
 
 /// The system's allocator, with each thread's requests counted.
 struct Counting;
@@ -290,8 +291,34 @@ fn an_allocation_does_not_go_unnoticed() {
     assert_steady(3, 10, |round| kept.push(Box::new(round)));
 }
 
+/// The pool, which all tests share, gets room for more requests than all of them together ever
+/// queue at the same time.
+fn fill_pool(engine: &mut Engine) {
+    const THREADS: usize = 4;
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap();
+    let gate = Arc::new(Barrier::new(THREADS + 1));
+    for _ in 0..THREADS {
+        let gate = gate.clone();
+        let hold = Job::new(move || {
+            gate.wait();
+            gate.wait();
+        });
+        engine.work_submit(Token(0), WorkKind::Cpu, hold).unwrap();
+    }
+    gate.wait();
+    for request in 0..200 {
+        let kind = [WorkKind::Cpu, WorkKind::SlowIo][request % 2];
+        let job = Job::new(|| ());
+        engine.work_submit(Token(0), kind, job).unwrap();
+    }
+    gate.wait();
+    run(engine, Mode::Default, |_, _| ());
+}
+
 fn a_request_to_the_pool(mechanism: Mechanism) {
     let mut engine = engine_on(mechanism);
+    fill_pool(&mut engine);
     assert_steady(100, 500, |round| {
         for token in 0..10 {
             // A closure that holds nothing needs no memory of its own.
@@ -307,6 +334,7 @@ fn a_request_to_the_pool(mechanism: Mechanism) {
 
 fn a_cancelled_request(mechanism: Mechanism) {
     let mut engine = engine_on(mechanism);
+    fill_pool(&mut engine);
     assert_steady(100, 500, |_| {
         let requests: [_; 10] = std::array::from_fn(|token| {
             let job = Job::new(|| ());

@@ -46,6 +46,9 @@ pub struct PerProcess<T: 'static> {
 struct Made<T> {
     generation: u64,
     value: T,
+    /// The parent's, which its threads may have been in the middle of changing: nobody looks at
+    /// it, but neither has it been lost.
+    _inherited: *const Made<T>,
 }
 
 impl<T: Send + Sync> PerProcess<T> {
@@ -79,7 +82,11 @@ impl<T: Send + Sync> PerProcess<T> {
     fn make(&self, value: T) -> &'static T {
         watch_forks();
         let generation = generation();
-        let fresh = Box::into_raw(Box::new(Made { generation, value }));
+        let fresh = Box::into_raw(Box::new(Made {
+            generation,
+            value,
+            _inherited: self.made.load(Acquire),
+        }));
         let mut before = self.made.load(Acquire);
         loop {
             // SAFETY: as in `get`.

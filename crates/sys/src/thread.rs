@@ -9,6 +9,7 @@ use crate::{Errno, check};
 use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 /// The C library's identifier of a thread.
 pub type ThreadId = libc::pthread_t;
@@ -90,6 +91,60 @@ pub unsafe fn create(
         });
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         created.map(|()| thread)
+    }
+}
+
+/// What a thread of ours runs.
+pub trait Body: Send + Sync + 'static {
+    /// The thread's name.
+    const NAME: &CStr;
+
+    /// The life of the thread.
+    fn run(&self);
+}
+
+/// A thread of ours. Unlike one of the standard library's it keeps nothing on its stack that
+/// only it knows of, which a child made by `fork`, where it is gone, would have lost.
+#[derive(Debug)]
+pub struct Thread<T> {
+    id: ThreadId,
+    body: Arc<T>,
+}
+
+impl<T: Body> Thread<T> {
+    /// Starts a thread on a stack of at least `stack_size` bytes.
+    pub fn start(stack_size: usize, body: Arc<T>) -> Result<Thread<T>, Errno> {
+        unsafe extern "C" fn main<T: Body>(body: *mut c_void) {
+            // SAFETY: `start` has handed over one hold on the body.
+            let body = unsafe { Arc::from_raw(body.cast_const().cast::<T>()) };
+            // Threads can do without names.
+            let _ = set_name(T::NAME);
+            body.run();
+        }
+        let argument = Arc::into_raw(body.clone());
+        // SAFETY: the entry is made for such an argument, which may be used by all threads.
+        match unsafe { create(stack_size, main::<T>, argument.cast_mut().cast()) } {
+            Ok(id) => Ok(Thread { id, body }),
+            Err(error) => {
+                // SAFETY: no thread has been started that would have taken it.
+                drop(unsafe { Arc::from_raw(argument) });
+                Err(error)
+            }
+        }
+    }
+
+    /// What the thread runs.
+    pub fn body(&self) -> &T {
+        &self.body
+    }
+
+    /// Waits until the thread has ended, and returns what it has run. A thread that asks this of
+    /// itself gets it without waiting.
+    pub fn join(self) -> Arc<T> {
+        // SAFETY: the thread is ours, is not detached, and after this nobody knows its name.
+        // Waiting for oneself is an error like any other.
+        let _ = unsafe { join(self.id) };
+        self.body
     }
 }
 

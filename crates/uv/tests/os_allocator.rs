@@ -1,23 +1,21 @@
 //! Memory that C callers get comes from the allocator that they chose. One test, as a process
 //! has one allocator.
 
+#[path = "support/allocator.rs"]
+mod allocator;
+
+use allocator::{exhausted, free, outstanding};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
 use uv as _;
 
-type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
-type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
-type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
-type Free = unsafe extern "C" fn(*mut c_void);
 type Fill = unsafe extern "C" fn(*mut *mut c_void, *mut c_int) -> c_int;
 type Release = unsafe extern "C" fn(*mut c_void, c_int);
 /// The structs of users, groups and libraries are no larger.
 type Room = [usize; 5];
 
 unsafe extern "C" {
-    fn uv_replace_allocator(m: Malloc, r: Realloc, c: Calloc, f: Free) -> c_int;
     fn uv_cpu_info(infos: *mut *mut c_void, count: *mut c_int) -> c_int;
     fn uv_free_cpu_info(infos: *mut c_void, count: c_int);
     fn uv_interface_addresses(array: *mut *mut c_void, count: *mut c_int) -> c_int;
@@ -42,62 +40,9 @@ unsafe extern "C" {
     fn uv_get_process_title(buffer: *mut c_char, size: usize) -> c_int;
 }
 
-static OUTSTANDING: AtomicIsize = AtomicIsize::new(0);
-static EXHAUSTED: AtomicBool = AtomicBool::new(false);
-
-unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
-    if EXHAUSTED.load(Relaxed) {
-        return null_mut();
-    }
-    OUTSTANDING.fetch_add(1, Relaxed);
-    // SAFETY: any size will do.
-    unsafe { libc::malloc(size) }
-}
-
-unsafe extern "C" fn realloc(memory: *mut c_void, size: usize) -> *mut c_void {
-    if memory.is_null() {
-        // SAFETY: any size will do.
-        return unsafe { malloc(size) };
-    }
-    // SAFETY: the memory is from one of these functions.
-    unsafe { libc::realloc(memory, size) }
-}
-
-unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
-    if EXHAUSTED.load(Relaxed) {
-        return null_mut();
-    }
-    OUTSTANDING.fetch_add(1, Relaxed);
-    // SAFETY: any sizes will do.
-    unsafe { libc::calloc(count, size) }
-}
-
-unsafe extern "C" fn free(memory: *mut c_void) {
-    if !memory.is_null() {
-        OUTSTANDING.fetch_sub(1, Relaxed);
-    }
-    // SAFETY: the memory is from one of these functions.
-    unsafe { libc::free(memory) }
-}
-
-fn outstanding() -> isize {
-    OUTSTANDING.load(Relaxed)
-}
-
-/// Runs `call` while there is no memory.
-fn exhausted<R>(call: impl FnOnce() -> R) -> R {
-    EXHAUSTED.store(true, Relaxed);
-    let result = call();
-    EXHAUSTED.store(false, Relaxed);
-    assert_eq!(outstanding(), 0);
-    result
-}
-
 #[test]
 fn memory_comes_from_the_allocator_and_goes_back() {
-    // SAFETY: the functions are an allocator, and nothing has been allocated yet.
-    let status = unsafe { uv_replace_allocator(malloc, realloc, calloc, free) };
-    assert_eq!(status, 0);
+    allocator::install();
     arrays();
     structs();
     libraries();

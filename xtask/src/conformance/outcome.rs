@@ -113,6 +113,7 @@ fn describe_status(status: i32) -> String {
         6 | 134 => "aborted (SIGABRT)".to_owned(),
         7 | 135 => "crashed (SIGBUS)".to_owned(),
         11 | 139 => "crashed (SIGSEGV)".to_owned(),
+        125 => "valgrind has found something".to_owned(),
         _ => format!("exit code {status}"),
     }
 }

@@ -24,16 +24,17 @@
 mod queue;
 
 use crate::slab::{Key, Slab};
-use crate::spin::Spin;
+use crate::spin::{self, Spin};
 use crate::wakeup::Mailbox;
 use blacklight_sys::per_process::PerProcess;
+use blacklight_sys::thread::{Body, Thread};
 use blacklight_sys::{Errno, clock};
 use queue::Queues;
 pub(crate) use queue::{Number, Task};
+use std::ffi::CStr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::JoinHandle;
 
 /// What a request spends its time with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,8 +80,7 @@ pub(crate) fn is_measured(kind: WorkKind, number: u32) -> bool {
     kind == WorkKind::SlowIo || number.wrapping_mul(0x9E37_79B9) >> 29 == 0
 }
 
-/// The name and the stack of a worker, as libuv documents them.
-const THREAD_NAME: &str = "libuv-worker";
+/// The stack of a worker, as libuv documents it.
 const THREAD_STACK: usize = 8 << 20;
 
 const DEFAULT_THREADS: u32 = 4;
@@ -148,10 +148,12 @@ impl Tally {
     }
 }
 
-#[derive(Debug)]
-struct Worker {
-    thread: JoinHandle<()>,
-    tally: Arc<Tally>,
+impl Body for Tally {
+    const NAME: &CStr = c"libuv-worker";
+
+    fn run(&self) {
+        Pool::get().work(self);
+    }
 }
 
 #[derive(Debug)]
@@ -164,7 +166,7 @@ struct State {
     queued_max: usize,
     /// The loops that have ever asked for something and are still there.
     loops: Slab<Option<Arc<Mailbox>>>,
-    workers: Vec<Worker>,
+    workers: Vec<Thread<Tally>>,
     /// What has been cancelled, and what workers that are no more have done.
     past: PoolMetrics,
 }
@@ -183,7 +185,7 @@ impl State {
     fn metrics(&self) -> PoolMetrics {
         let mut metrics = self.past;
         for worker in &self.workers {
-            worker.tally.add_to(&mut metrics);
+            worker.body().add_to(&mut metrics);
         }
         metrics.threads = self.workers.len() as u32;
         metrics.queued = self.queues.len() as u32;
@@ -275,15 +277,12 @@ impl Pool {
         let setting = setting.as_ref().map(|setting| setting.to_string_lossy());
         let wanted = threads_wanted(setting.as_deref());
         state.workers.try_reserve_exact(wanted as usize)?;
+        // A worker that found this out could be interrupted by a fork half-way.
+        spin::processors();
         for _ in 0..wanted {
-            let tally = Arc::<Tally>::default();
-            let thread = std::thread::Builder::new()
-                .name(THREAD_NAME.into())
-                .stack_size(THREAD_STACK);
-            let its_tally = tally.clone();
-            match thread.spawn(move || self.work(&its_tally)) {
-                Ok(thread) => state.workers.push(Worker { thread, tally }),
-                Err(error) if state.workers.is_empty() => return Err(error.into()),
+            match Thread::start(THREAD_STACK, Arc::default()) {
+                Ok(worker) => state.workers.push(worker),
+                Err(error) if state.workers.is_empty() => return Err(error),
                 Err(_) => break,
             }
         }
@@ -428,14 +427,10 @@ impl Pool {
         state.sleeping = 0;
         drop(state);
         self.wake.notify_all();
-        let this = std::thread::current().id();
         let mut past = PoolMetrics::default();
-        for Worker { thread, tally } in workers {
-            // A worker that ends the process cannot wait for itself.
-            if thread.thread().id() != this {
-                let _ = thread.join();
-            }
-            tally.add_to(&mut past);
+        for worker in workers {
+            // A worker that ends the process cannot wait for itself, and does not.
+            worker.join().add_to(&mut past);
         }
         let mut state = self.lock();
         state.stopping = false;

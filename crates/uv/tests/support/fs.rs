@@ -242,6 +242,13 @@ impl Scratch {
         Scratch(root)
     }
 
+    /// Another in this one.
+    pub(crate) fn below(&self, name: &str) -> Scratch {
+        let root = self.at(name);
+        std::fs::create_dir(&root).unwrap();
+        Scratch(root)
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.0
     }
