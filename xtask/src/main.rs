@@ -17,6 +17,7 @@ mod dropin;
 mod echo;
 mod install;
 mod library;
+mod node_order;
 mod original;
 mod packaging;
 mod sandbox;
@@ -58,6 +59,8 @@ enum Chore {
     Install(install::Options),
     /// Build Debian packages in place of libuv1 and libuv1-dev.
     Deb(deb::Options),
+    /// Record what Node prints for the programs that our scheduling is compared with.
+    NodeOrder(node_order::Options),
     /// Build programs against an installation, and look into the Debian packages.
     Packaging,
     /// Run tests under the address and thread sanitizers.
@@ -91,6 +94,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Dropin => dropin::run(),
         Chore::Install(options) => install::run(&options),
         Chore::Deb(options) => deb::run(&options),
+        Chore::NodeOrder(options) => node_order::run(&options),
         Chore::Packaging => packaging::run(),
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Scaling(options) => scaling::run(&options),

@@ -6,4 +6,4 @@ const once = setTimeout(() => console.log('once'), 10);
 setTimeout(() => {
   clearTimeout(once);
   console.log('cleared what has run');
-}, 40);
+}, 100);

@@ -3,5 +3,5 @@ setTimeout(() => {
   console.log('a');
   clearTimeout(b);
 }, 10);
-const b = setTimeout(() => console.log('b'), 40);
-setTimeout(() => console.log('c'), 70);
+const b = setTimeout(() => console.log('b'), 100);
+setTimeout(() => console.log('c'), 200);

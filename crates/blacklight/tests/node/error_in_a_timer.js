@@ -5,4 +5,4 @@ setTimeout(() => {
   throw new Error('b');
 }, 10);
 setTimeout(() => console.log('c'), 10);
-setTimeout(() => console.log('d'), 50);
+setTimeout(() => console.log('d'), 100);

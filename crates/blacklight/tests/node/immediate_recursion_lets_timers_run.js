@@ -9,4 +9,4 @@ setImmediate(again);
 setTimeout(() => {
   done = true;
   console.log('timeout, after more than one turn:', turns > 1);
-}, 20);
+}, 100);

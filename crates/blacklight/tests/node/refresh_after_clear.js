@@ -2,4 +2,4 @@
 const timer = setTimeout(() => console.log('never'), 10);
 clearTimeout(timer);
 timer.refresh();
-setTimeout(() => console.log('end'), 40);
+setTimeout(() => console.log('end'), 100);

@@ -3,4 +3,4 @@ const timer = setTimeout(() => console.log('run'), 10);
 setTimeout(() => {
   console.log('refresh');
   timer.refresh();
-}, 40);
+}, 100);

@@ -4,5 +4,5 @@ timer.unref();
 setTimeout(() => {
   timer.refresh();
   console.log('has a reference:', timer.hasRef());
-}, 40);
+}, 100);
 process.on('exit', () => console.log('exit'));

@@ -3,4 +3,4 @@ const timer = setTimeout(() => console.log('timer', timer.hasRef()), 10);
 console.log(timer.hasRef());
 console.log(timer.unref().hasRef());
 console.log(timer.ref().hasRef());
-setTimeout(() => console.log('after', timer.hasRef()), 40);
+setTimeout(() => console.log('after', timer.hasRef()), 100);

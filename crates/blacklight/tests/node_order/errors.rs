@@ -9,7 +9,7 @@ fn error_in_a_timer() {
         node.set_timeout(ring("a"), 10);
         node.set_timeout(|_, _| throw("b"), 10);
         node.set_timeout(ring("c"), 10);
-        node.set_timeout(ring("d"), 50);
+        node.set_timeout(ring("d"), 100);
     });
 }
 

@@ -54,7 +54,7 @@ fn immediate_recursion_lets_timers_run() {
                 done.set(true);
                 log!("timeout, after more than one turn: {}", turns.get() > 1);
             },
-            20,
+            100,
         );
     });
 }

@@ -15,8 +15,8 @@ fn timeout_unref_alone() {
 fn timeout_unref_beside_another() {
     virtual_time("timeout_unref_beside_another", |node| {
         node.set_timeout(ring("unreferenced"), 10).unref();
-        node.set_timeout(ring("referenced"), 50);
-        node.set_timeout(ring("never"), 100).unref();
+        node.set_timeout(ring("referenced"), 100);
+        node.set_timeout(ring("never"), 400).unref();
     });
 }
 
@@ -27,7 +27,7 @@ fn timeout_references() {
         log!("{}", timer.has_ref());
         log!("{}", timer.unref().has_ref());
         log!("{}", timer.r#ref().has_ref());
-        node.set_timeout(move |_, _| log!("after {}", timer.has_ref()), 40);
+        node.set_timeout(move |_, _| log!("after {}", timer.has_ref()), 100);
     });
 }
 
@@ -52,14 +52,14 @@ fn unref_in_its_callback() {
 #[test]
 fn ref_again_while_waiting() {
     virtual_time("ref_again_while_waiting", |node| {
-        let timer = node.set_timeout(ring("timer"), 60);
+        let timer = node.set_timeout(ring("timer"), 200);
         timer.unref();
         node.set_timeout(
             move |_, _| {
                 log!("ref");
                 timer.r#ref();
             },
-            20,
+            50,
         );
     });
 }
@@ -74,7 +74,7 @@ fn refresh_keeps_unref() {
                 timer.refresh();
                 log!("has a reference: {}", timer.has_ref());
             },
-            40,
+            100,
         );
         node.on_exit(|_| log!("exit"));
     });

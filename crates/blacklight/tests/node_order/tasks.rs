@@ -19,7 +19,7 @@ fn ticks_before_microtasks() {
 #[test]
 fn main_order() {
     virtual_time("main_order", |node| {
-        node.set_timeout(ring("timeout"), 30);
+        node.set_timeout(ring("timeout"), 300);
         node.set_immediate(say("immediate"));
         node.queue_microtask(say("microtask"));
         node.next_tick(say("tick"));

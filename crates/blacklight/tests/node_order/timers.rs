@@ -20,9 +20,9 @@ fn timers_first_in_first_out() {
 #[test]
 fn timers_by_delay() {
     virtual_time("timers_by_delay", |node| {
-        node.set_timeout(ring("last"), 90);
+        node.set_timeout(ring("last"), 200);
         node.set_timeout(ring("first"), 10);
-        node.set_timeout(ring("middle"), 50);
+        node.set_timeout(ring("middle"), 100);
     });
 }
 
@@ -127,14 +127,14 @@ fn timer_sets_its_own_duration_while_busy() {
 #[test]
 fn list_is_rearmed() {
     virtual_time("list_is_rearmed", |node| {
-        node.set_timeout(ring("80, at 0"), 80);
-        node.set_timeout(ring("120, at 0"), 120);
+        node.set_timeout(ring("200, at 0"), 200);
+        node.set_timeout(ring("300, at 0"), 300);
         node.set_timeout(
             |node, _| {
-                log!("70, at 0");
-                node.set_timeout(ring("80, at 70"), 80);
+                log!("150, at 0");
+                node.set_timeout(ring("200, at 150"), 200);
             },
-            70,
+            150,
         );
     });
 }
@@ -183,8 +183,8 @@ fn clear_in_another_list() {
             },
             10,
         );
-        b.set(node.set_timeout(ring("b"), 40)).unwrap();
-        node.set_timeout(ring("c"), 70);
+        b.set(node.set_timeout(ring("b"), 100)).unwrap();
+        node.set_timeout(ring("c"), 200);
     });
 }
 
@@ -218,7 +218,7 @@ fn clear_before_and_after() {
                 once.clear();
                 log!("cleared what has run");
             },
-            40,
+            100,
         );
     });
 }
@@ -241,15 +241,15 @@ fn clear_and_set_while_the_list_runs() {
 #[test]
 fn refresh_from_outside() {
     virtual_time("refresh_from_outside", |node| {
-        let refreshed = node.set_timeout(ring("refreshed"), 60);
+        let refreshed = node.set_timeout(ring("refreshed"), 200);
         node.set_timeout(
             move |_, _| {
                 log!("refresh");
                 refreshed.refresh();
             },
-            30,
+            100,
         );
-        node.set_timeout(ring("not refreshed"), 75);
+        node.set_timeout(ring("not refreshed"), 250);
     });
 }
 
@@ -289,7 +289,7 @@ fn refresh_after_it_ran() {
                 log!("refresh");
                 timer.refresh();
             },
-            40,
+            100,
         );
     });
 }
@@ -300,7 +300,7 @@ fn refresh_after_clear() {
         let timer = node.set_timeout(ring("never"), 10);
         timer.clear();
         timer.refresh();
-        node.set_timeout(ring("end"), 40);
+        node.set_timeout(ring("end"), 100);
     });
 }
 
@@ -325,13 +325,13 @@ fn interval_clears_itself() {
 #[test]
 fn interval_cleared_by_a_timeout() {
     virtual_time("interval_cleared_by_a_timeout", |node| {
-        let interval = node.set_interval(ring("interval"), 40);
+        let interval = node.set_interval(ring("interval"), 100);
         node.set_timeout(
             move |node, _| {
                 log!("clear");
                 node.clear_interval(&interval);
             },
-            100,
+            250,
         );
     });
 }
@@ -422,7 +422,7 @@ fn delays_out_of_range() {
 #[test]
 fn fractions_are_cut_off() {
     virtual_time("fractions_are_cut_off", |node| {
-        node.set_timeout(ring("80"), 80);
+        node.set_timeout(ring("150"), 150);
         node.set_timeout(ring("30.9"), 30.9);
         node.set_timeout(ring("30"), 30);
     });
