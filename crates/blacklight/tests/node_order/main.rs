@@ -9,6 +9,7 @@ mod errors;
 mod exit;
 mod immediates;
 mod io;
+mod random;
 mod references;
 mod tasks;
 mod timers;
@@ -22,11 +23,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The sources of all programs.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     include_str!("errors.rs"),
     include_str!("exit.rs"),
     include_str!("immediates.rs"),
     include_str!("io.rs"),
+    include_str!("random.rs"),
     include_str!("references.rs"),
     include_str!("tasks.rs"),
     include_str!("timers.rs"),
