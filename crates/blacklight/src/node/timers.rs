@@ -19,7 +19,10 @@
 //!   that are due at the same time.
 //! - "Due" is judged by the time at which the phase began. A timer that is started meanwhile
 //!   waits for a later turn, even if it is in the list that runs.
-//! - Starting a timer and [`Timeout::refresh`] look at the clock, not at the loop's cached time.
+//! - Starting a timer and [`Timeout::refresh`] look at the clock, not at the loop's cached time,
+//!   and count from the next whole millisecond: timers of one duration that were started in the
+//!   same millisecond come due together, and none comes early. An interval counts from the
+//!   millisecond in which its callback began, and so keeps its pace.
 //! - A one-shot timer keeps its callback: [`Timeout::refresh`] may start it again.
 
 use super::{Delay, Inner, Node};
@@ -31,6 +34,9 @@ use std::rc::{Rc, Weak};
 
 type Callback = Box<dyn FnMut(&Node, &Timeout)>;
 
+/// All times here are whole milliseconds.
+const NS_PER_MS: u64 = 1_000_000;
+
 /// A timer, whether it is in a list or not.
 struct Entry {
     /// Taken out while it runs.
@@ -39,7 +45,7 @@ struct Entry {
     /// cannot be refreshed.
     ms: Cell<Option<u32>>,
     repeats: bool,
-    /// When it was started last.
+    /// From when on its delay counts.
     start: Cell<u64>,
     /// Its place in its list, if it is in one.
     place: Cell<Option<u64>>,
@@ -184,11 +190,21 @@ impl Timers {
 }
 
 impl Inner {
-    /// The time in milliseconds, freshly looked up.
-    fn clock(&self) -> u64 {
+    /// The time in nanoseconds, freshly looked up.
+    fn clock_ns(&self) -> u64 {
         let mut engine = self.lp.engine();
         engine.update_time();
-        engine.now()
+        engine.now_ns()
+    }
+
+    /// The millisecond that we are in.
+    fn now(&self) -> u64 {
+        self.clock_ns() / NS_PER_MS
+    }
+
+    /// The millisecond from which a delay counts: the next one, so that nothing is early.
+    fn start(&self) -> u64 {
+        self.clock_ns().div_ceil(NS_PER_MS)
     }
 
     /// Counts a referenced timer more or less; the loop's timer keeps the loop alive for them.
@@ -207,8 +223,9 @@ impl Inner {
     }
 
     /// Sets the loop's timer.
-    fn arm(&self, ms: u64) {
-        let started = self.lp.engine().timer_start(self.timers.handle.key, ms, 0);
+    fn arm(&self, expiry: u64) {
+        let key = self.timers.handle.key;
+        let started = (self.lp.engine()).timer_start_at(key, expiry.saturating_mul(NS_PER_MS));
         started.expect("the handle is ours, and there is memory for one more timer");
     }
 
@@ -227,7 +244,7 @@ impl Inner {
         if is_new && expiry < lists.armed_for {
             lists.armed_for = expiry;
             drop(lists);
-            self.arm(ms.into());
+            self.arm(expiry);
         }
     }
 
@@ -251,8 +268,9 @@ impl Drop for Rearm<'_> {
         };
         lists.armed_for = expiry;
         drop(lists);
-        let now = node.lp.engine().now();
-        node.arm(expiry.saturating_sub(now).max(1));
+        // The callbacks may have taken long, and the loop is to sleep so much the less.
+        node.lp.update_time();
+        node.arm(expiry);
     }
 }
 
@@ -360,7 +378,7 @@ impl Node {
             is_cleared: Cell::new(false),
         });
         self.0.count_reference(true);
-        self.0.insert(&entry, ms, self.0.clock());
+        self.0.insert(&entry, ms, self.0.start());
         Timeout {
             node: Rc::downgrade(&self.0),
             entry,
@@ -369,7 +387,7 @@ impl Node {
 
     fn run_timers(&self) {
         let _rearm = Rearm(self);
-        let now = self.0.clock();
+        let now = self.0.now();
         let lists = &self.0.timers.lists;
         lists.borrow_mut().armed_for = u64::MAX;
         let mut first = true;
@@ -412,7 +430,7 @@ impl Node {
         let mut firing = Firing {
             node: self,
             entry,
-            start: if entry.repeats { self.0.clock() } else { 0 },
+            start: if entry.repeats { self.0.now() } else { 0 },
             callback,
         };
         let timeout = Timeout {
@@ -485,7 +503,7 @@ impl Timeout {
     /// ```
     pub fn refresh(&self) -> &Timeout {
         if let (Some(node), Some(ms)) = (self.node.upgrade(), self.entry.ms.get()) {
-            node.insert(&self.entry, ms, node.clock());
+            node.insert(&self.entry, ms, node.start());
             if self.entry.is_over.replace(false) && self.entry.referenced.get() {
                 node.count_reference(true);
             }

@@ -153,10 +153,10 @@ fn run_timers(all: &Timers, node: &Node, name: &str, task: u32) {
             (4, _) => set_interval(all, node),
             (5, Some(which)) => which.clear(),
             // From a tick, it would depend on the clock whether this comes too late.
-            (6 | 7, Some(which)) if !["tick", "microtask"].contains(&name) => {
-                if all.start().is_some() {
-                    which.refresh();
-                }
+            (6 | 7, Some(which))
+                if !["tick", "microtask"].contains(&name) && all.start().is_some() =>
+            {
+                which.refresh();
             }
             _ => {}
         }
