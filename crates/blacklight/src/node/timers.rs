@@ -57,9 +57,6 @@ struct Entry {
 
 /// The timers of one duration.
 struct List {
-    /// Which of the lists with this duration it is: a list that is emptied goes, and another
-    /// may take its place while its last timer still runs.
-    born: u64,
     /// Where the queue has it.
     position: (u64, u64),
     /// In the order in which they were started.
@@ -98,7 +95,6 @@ impl Lists {
             let position = (start + u64::from(ms), *counter);
             queue.insert(position, ms);
             List {
-                born: *counter,
                 position,
                 timers: BTreeMap::new(),
             }
@@ -125,16 +121,16 @@ impl Lists {
         }
     }
 
-    /// The list that is due first: when, its duration, and which list it is.
-    fn first(&self) -> Option<(u64, u32, u64)> {
+    /// The list that is due first: when, and its duration.
+    fn first(&self) -> Option<(u64, u32)> {
         let (&(expiry, _), &ms) = self.queue.first_key_value()?;
-        Some((expiry, ms, self.by_duration[&ms].born))
+        Some((expiry, ms))
     }
 
     /// The first timer of a list if it is due. A list that has none goes back into the queue,
     /// or away if it is empty.
-    fn first_due(&mut self, ms: u32, born: u64, now: u64) -> Option<Rc<Entry>> {
-        let list = self.by_duration.get(&ms).filter(|list| list.born == born)?;
+    fn first_due(&mut self, ms: u32, now: u64) -> Option<Rc<Entry>> {
+        let list = self.by_duration.get(&ms)?;
         let Some((_, first)) = list.timers.first_key_value() else {
             self.remove_if_empty(ms);
             return None;
@@ -263,7 +259,7 @@ impl Drop for Rearm<'_> {
     fn drop(&mut self) {
         let node = &self.0.0;
         let mut lists = node.timers.lists.borrow_mut();
-        let Some((expiry, ..)) = lists.first() else {
+        let Some((expiry, _)) = lists.first() else {
             return;
         };
         lists.armed_for = expiry;
@@ -393,22 +389,22 @@ impl Node {
         let mut first = true;
         loop {
             let next = lists.borrow().first();
-            let Some((_, ms, born)) = next.filter(|&(expiry, ..)| expiry <= now) else {
+            let Some((_, ms)) = next.filter(|&(expiry, _)| expiry <= now) else {
                 return;
             };
             if !first {
                 self.run_tasks();
             }
             first = false;
-            self.run_list(ms, born, now);
+            self.run_list(ms, now);
         }
     }
 
-    fn run_list(&self, ms: u32, born: u64, now: u64) {
+    fn run_list(&self, ms: u32, now: u64) {
         let lists = &self.0.timers.lists;
         let mut first = true;
         loop {
-            let due = lists.borrow_mut().first_due(ms, born, now);
+            let due = lists.borrow_mut().first_due(ms, now);
             let Some(entry) = due else { return };
             if !first {
                 self.run_tasks();

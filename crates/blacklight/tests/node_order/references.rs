@@ -79,3 +79,20 @@ fn refresh_keeps_unref() {
         node.on_exit(|_| log!("exit"));
     });
 }
+
+#[test]
+fn clear_gives_up_its_reference() {
+    virtual_time("clear_gives_up_its_reference", |node| {
+        let long = node.set_timeout(ring("never"), 60_000);
+        node.set_interval(
+            move |node, interval| {
+                log!("interval");
+                long.clear();
+                interval.clear();
+                node.set_timeout(ring("never"), 50).unref();
+            },
+            10,
+        );
+        node.on_exit(|_| log!("exit"));
+    });
+}
