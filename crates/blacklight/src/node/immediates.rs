@@ -148,16 +148,11 @@ impl Node {
 /// use blacklight::node::Node;
 ///
 /// let node = Node::new()?;
-/// let never = node.set_immediate(|_| unreachable!("it was cleared"));
-/// node.set_immediate(move |_| never.clear());
-/// # let never = node.set_immediate(|_| ());
-/// # never.clear();
-///
-/// // Nothing waits for this one.
-/// let unheard = node.set_immediate(|_| ());
+/// let unheard = node.set_immediate(|_| unreachable!("nobody waits for it"));
+/// assert!(unheard.has_ref());
 /// unheard.unref();
 /// assert!(!unheard.has_ref());
-/// # node.clear_immediate(&unheard);
+/// node.run();
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
@@ -185,6 +180,18 @@ impl Immediate {
     }
 
     /// Forgets the immediate, if it has not run yet.
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// node.set_immediate(|node| {
+    ///     let next = node.set_immediate(|_| unreachable!("it was cleared"));
+    ///     node.next_tick(move |_| next.clear());
+    /// });
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn clear(&self) {
         self.set_referenced(false);
         let callback = self.entry.callback.take();

@@ -67,7 +67,7 @@
 //! | --- | --- |
 //! | `setTimeout(f, ms)`, `clearTimeout(t)` | [`Node::set_timeout`], [`Node::clear_timeout`] or [`Timeout::clear`] |
 //! | `setInterval(f, ms)`, `clearInterval(t)` | [`Node::set_interval`], [`Node::clear_interval`] |
-//! | `t.ref()`, `t.unref()`, `t.hasRef()`, `t.refresh()` | [`Timeout::ref`](Timeout::ref), [`Timeout::unref`], [`Timeout::has_ref`], [`Timeout::refresh`] |
+//! | `t.ref()`, `t.unref()`, `t.hasRef()`, `t.refresh()` | [`Timeout::ref`], [`Timeout::unref`], [`Timeout::has_ref`], [`Timeout::refresh`] |
 //! | `setImmediate(f)`, `clearImmediate(i)` | [`Node::set_immediate`], [`Node::clear_immediate`] or [`Immediate::clear`] |
 //! | `process.nextTick(f)` | [`Node::next_tick`] |
 //! | `queueMicrotask(f)`, `Promise.resolve().then(f)` | [`Node::queue_microtask`] |
