@@ -27,28 +27,30 @@
 //! takes its turns, for as long as something keeps it alive:
 //!
 //! ```text
-//!        main program ●
-//!             │
-//!    ┌────────▼────────┐
-//! ┌─►│     timers      │  set_timeout ●  set_interval ●
-//! │  ├─────────────────┤
-//! │  │ pending, idle,  │  handles of the loop ●
-//! │  │ prepare         │
-//! │  ├─────────────────┤
-//! │  │      poll       │  files ●  descriptors ●  wake-ups ●      sleeps here, if there
-//! │  ├─────────────────┤                                          are no immediates
-//! │  │      check      │  set_immediate ●
-//! │  ├─────────────────┤
-//! │  │     closing     │  closed handles ●
-//! │  └────────┬────────┘
-//! │           │ alive? ── yes ─┐      ● = next_tick, until there are none;
-//! ├───────────│────────────────┘          queue_microtask, until there are none;
-//! │           ▼ no                        again, while there are ticks
-//! │     on_before_exit ●
-//! │           │ alive? ── yes ─┐
-//! └───────────│────────────────┘
-//!             ▼ no
-//!          on_exit, microtasks
+//!           main program ●
+//!                │
+//!       ┌────────▼────────┐
+//!  ┌───►│     timers      │  set_timeout ●  set_interval ●
+//!  │    └────────┬────────┘
+//!  │          alive? ── no ──► on_before_exit ●
+//!  │             │ yes               │
+//!  │             │                alive? ── no ──► on_exit, microtasks
+//!  ├◄────────────│────────── yes ────┘
+//!  │    ┌────────▼────────┐
+//!  │    │ pending, idle,  │  handles of the loop ●
+//!  │    │ prepare         │
+//!  │    ├─────────────────┤
+//!  │    │      poll       │  files ●  sockets ●  wake-ups ●
+//!  │    │                 │  (sleeps, unless there are immediates)
+//!  │    ├─────────────────┤
+//!  │    │      check      │  set_immediate ●
+//!  │    ├─────────────────┤
+//!  │    │     closing     │  closed handles ●
+//!  │    └────────┬────────┘
+//!  └─────────────┘
+//!
+//!  ● = next_tick, until there are none; queue_microtask, until there are none;
+//!      and again, while there are ticks
 //! ```
 //!
 //! - **Ticks and microtasks** run after *every* callback: at each ● above, also between two
@@ -83,8 +85,10 @@
 //!
 //! # Coming from Rust
 //!
-//! A [`Node`] is a cheap clone of a reference to the scheduler of one loop, and not `Send`.
-//! Handles of the same loop are as good as ever:
+//! A [`Node`] is a reference to the scheduler of one loop, cheap to clone and not `Send`. Handles
+//! and tasks of the same loop are as good as ever. Tasks that have been woken run after the
+//! ticks and microtasks; if timers or immediates woke them, after all of those that ran in the
+//! same phase.
 //!
 //! ```
 //! use blacklight::{Async, node::Node};

@@ -320,8 +320,8 @@ impl Node {
         self.start_timer(Box::new(callback), delay.into(), false)
     }
 
-    /// Runs `callback` again and again, `delay` after it was last begun at the earliest, until
-    /// it is cleared. Node's `setInterval`.
+    /// Runs `callback` again and again until it is cleared, each time `delay` after the
+    /// millisecond in which it began the last time. Node's `setInterval`.
     ///
     /// ```
     /// use blacklight::node::Node;
