@@ -18,6 +18,7 @@ mod echo;
 mod install;
 mod instructions;
 mod library;
+mod node_order;
 mod original;
 mod packaging;
 mod sandbox;
@@ -61,6 +62,8 @@ enum Chore {
     Instructions(instructions::Options),
     /// Build Debian packages in place of libuv1 and libuv1-dev.
     Deb(deb::Options),
+    /// Record what Node prints for the programs that our scheduling is compared with.
+    NodeOrder(node_order::Options),
     /// Build programs against an installation, and look into the Debian packages.
     Packaging,
     /// Run tests under the address and thread sanitizers.
@@ -95,6 +98,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Install(options) => install::run(&options),
         Chore::Instructions(options) => instructions::run(&options),
         Chore::Deb(options) => deb::run(&options),
+        Chore::NodeOrder(options) => node_order::run(&options),
         Chore::Packaging => packaging::run(),
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Scaling(options) => scaling::run(&options),

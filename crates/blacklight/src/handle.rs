@@ -59,15 +59,30 @@ impl<F: ?Sized> Slot<F> {
         drop(self.callback.replace(callback));
     }
 
-    /// Calls the callback if there is one.
+    /// Calls the callback if there is one. It stays also if it panics, so that whoever catches
+    /// the panic finds the loop as it was.
     pub(crate) fn call<R>(&self, call: impl FnOnce(&mut F) -> R) -> Option<R> {
-        let changes = self.changes.get();
-        let mut callback = self.callback.take()?;
-        let result = call(&mut callback);
-        if self.changes.get() == changes {
-            self.callback.set(Some(callback));
+        let mut called = Called {
+            slot: self,
+            changes: self.changes.get(),
+            callback: self.callback.take(),
+        };
+        called.callback.as_mut().map(|callback| call(callback))
+    }
+}
+
+/// A callback that is out of its slot, and goes back unless there has been a change.
+struct Called<'a, F: ?Sized> {
+    slot: &'a Slot<F>,
+    changes: u32,
+    callback: Option<Box<F>>,
+}
+
+impl<F: ?Sized> Drop for Called<'_, F> {
+    fn drop(&mut self) {
+        if self.slot.changes.get() == self.changes {
+            self.slot.callback.set(self.callback.take());
         }
-        Some(result)
     }
 }
 

@@ -35,6 +35,7 @@ mod handle;
 #[cfg(feature = "hyper")]
 mod hyper;
 mod loop_;
+pub mod node;
 mod observe;
 mod poll;
 mod stream;

@@ -2,6 +2,7 @@
 //! calls them.
 
 use crate::handle::{EngineResult, Handle};
+use crate::node::{self, Node};
 use crate::observe::{Dispatch, Phase};
 use crate::table::{Entry, Source, Table};
 use crate::task::Tasks;
@@ -11,7 +12,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     is_running: Cell<bool>,
     /// Room to read into, unless it is in use.
     scratch: Cell<Option<Box<[u8]>>>,
+    /// The Node on this loop, if there is one.
+    node: RefCell<Weak<node::Inner>>,
 }
 
 /// How much of a stream is read at once, and more than any datagram has.
@@ -185,6 +188,7 @@ impl Builder {
             is_closed: Cell::new(false),
             is_running: Cell::new(false),
             scratch: Cell::new(None),
+            node: RefCell::default(),
         };
         Ok(Loop(Rc::new(inner), Hold::Counts))
     }
@@ -222,7 +226,7 @@ impl Loop {
     /// it is gone, and this is one that did not keep it.
     pub fn run(&self, mode: Mode) -> bool {
         let running = self.begin_running();
-        running.lp().run_tasks(&mut || ());
+        running.lp().settle(&mut || ());
         running.lp().run_engine(mode, &mut || ())
     }
 
@@ -270,7 +274,7 @@ impl Loop {
                 }
             }
         };
-        lp.run_tasks(&mut poll);
+        lp.settle(&mut poll);
         begun.set(true);
         while !is_over.get() {
             assert!(!self.0.is_closed(), "the loop is gone");
@@ -373,7 +377,7 @@ impl Loop {
     fn dispatch(&self, event: Event, main: &mut dyn FnMut()) {
         let observed = self.0.observer.borrow().is_some().then(Instant::now);
         self.deliver(event);
-        self.run_tasks(main);
+        self.settle(main);
         let Some(begun) = observed else { return };
         let phase = Phase::of(&event);
         // Turns are counted as they poll, and these two phases come before that.
@@ -389,6 +393,28 @@ impl Loop {
             observer(dispatch);
             self.0.observer.borrow_mut().get_or_insert(observer);
         }
+    }
+
+    /// Does what follows every callback: ticks and microtasks, the tasks that have been woken,
+    /// and the ticks and microtasks of those.
+    fn settle(&self, main: &mut dyn FnMut()) {
+        let node = self.node().map(Node);
+        if let Some(node) = &node {
+            node.run_tasks();
+        }
+        self.run_tasks(main);
+        if let Some(node) = &node {
+            node.run_tasks();
+        }
+    }
+
+    /// The Node on this loop.
+    pub(crate) fn node(&self) -> Option<Rc<node::Inner>> {
+        self.0.node.borrow().upgrade()
+    }
+
+    pub(crate) fn set_node(&self, node: Weak<node::Inner>) {
+        *self.0.node.borrow_mut() = node;
     }
 
     /// Calls whom the event is for, with nothing borrowed.
