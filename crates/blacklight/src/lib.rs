@@ -26,6 +26,9 @@
 //!
 //! Handles keep the loop running while they are active, unless they are
 //! [`unref`](Timer::unref)ed. Nothing here is `Send` but the [`Sender`] of an [`Async`].
+//!
+//! The module [`node`] has `setTimeout`, `setImmediate`, `process.nextTick` and the rest of
+//! Node's scheduling, in Node's order.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
