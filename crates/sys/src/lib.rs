@@ -20,6 +20,7 @@ pub mod eventfd;
 pub mod fd;
 pub mod fs;
 pub mod host;
+pub mod host_name;
 pub mod inet;
 pub mod inotify;
 pub mod interfaces;

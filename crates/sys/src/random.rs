@@ -6,6 +6,7 @@ use crate::Errno;
 use std::fs::File;
 use std::io::Read;
 use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::OnceLock;
 
 /// Fills the whole of `buffer`. Blocks while the kernel has not gathered enough entropy
@@ -16,6 +17,14 @@ pub fn fill(buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
         Err(Errno::ENOSYS | Errno::EPERM) => fill_by_device(buffer),
         filled => filled,
     }
+}
+
+/// Fills the whole of a buffer that has something in it already, as [`fill`] does.
+pub fn fill_bytes(buffer: &mut [u8]) -> Result<(), Errno> {
+    let room = ptr::from_mut(buffer) as *mut [MaybeUninit<u8>];
+    // SAFETY: it is the same memory, ours alone meanwhile, and `fill` only ever writes bytes
+    // that are initialised.
+    fill(unsafe { &mut *room })
 }
 
 fn fill_by_getrandom(mut buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
@@ -66,6 +75,17 @@ mod tests {
             .iter()
             .map(|byte| unsafe { byte.assume_init() })
             .collect()
+    }
+
+    #[test]
+    fn bytes_are_replaced() {
+        let mut bytes = [0; 256];
+        fill_bytes(&mut bytes).unwrap();
+        let before = bytes;
+        fill_bytes(&mut bytes[..128]).unwrap();
+        assert_ne!(bytes[..128], before[..128]);
+        assert_eq!(bytes[128..], before[128..]);
+        fill_bytes(&mut []).unwrap();
     }
 
     #[test]

@@ -6,7 +6,10 @@
 
 use crate::Errno;
 use libc::{addrinfo, c_char, c_int, sockaddr_storage};
-use std::ffi::CStr;
+use rustix::net::SocketAddrAny;
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::ptr::{self, NonNull};
 
 /// Addresses found by [`getaddrinfo`], as the C library's linked list.
@@ -31,6 +34,21 @@ impl Addresses {
     /// `list` came from `getaddrinfo` and is not used or freed by anybody else.
     pub unsafe fn from_raw(list: *mut addrinfo) -> Option<Addresses> {
         NonNull::new(list).map(Addresses)
+    }
+}
+
+impl Addresses {
+    /// Those of the addresses that belong to the Internet.
+    pub fn iter(&self) -> impl Iterator<Item = SocketAddr> {
+        // SAFETY: the list is ours, and ends in a null pointer.
+        let after = |entry: &&addrinfo| unsafe { entry.ai_next.as_ref() };
+        // SAFETY: the first entry is as good as the others, and lives as long as `self`.
+        let first = Some(unsafe { self.0.as_ref() });
+        std::iter::successors(first, after).filter_map(|entry| {
+            // SAFETY: each entry has an address, of the length that it says.
+            let address = unsafe { SocketAddrAny::read(entry.ai_addr.cast(), entry.ai_addrlen) };
+            SocketAddr::try_from(address).ok()
+        })
     }
 }
 
@@ -143,9 +161,62 @@ pub fn getnameinfo(
     }
 }
 
+/// The names of the host and the service behind an address. A host or service without a name
+/// goes by its number.
+pub fn names(address: SocketAddr) -> Result<(CString, CString), Errno> {
+    let encoded = SocketAddrAny::from(address);
+    let len = encoded.addr_len() as usize;
+    let mut storage = MaybeUninit::<sockaddr_storage>::zeroed();
+    // SAFETY: every address fits into the storage, for which all bit patterns are valid.
+    let storage = unsafe {
+        let to = storage.as_mut_ptr().cast::<u8>();
+        to.copy_from_nonoverlapping(encoded.as_ptr().cast(), len);
+        storage.assume_init()
+    };
+    let (mut host, mut service) = ([0; NI_MAXHOST], [0; NI_MAXSERV]);
+    getnameinfo(&storage, len, 0, &mut host, &mut service)?;
+    let text = |chars: &[c_char]| {
+        let bytes = chars.iter().map(|&char| char as u8);
+        CString::new(bytes.take_while(|&byte| byte != 0).collect::<Vec<_>>())
+    };
+    let (host, service) = (text(&host), text(&service));
+    // There is no NUL before the first one.
+    host.and_then(|host| Ok((host, service?)))
+        .map_err(|_| Errno::EINVAL)
+}
+
+/// In <netdb.h>: the longest names.
+const NI_MAXHOST: usize = 1025;
+const NI_MAXSERV: usize = 32;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let hints = Hints {
+            flags: libc::AI_NUMERICHOST,
+            socktype: libc::SOCK_STREAM,
+            ..Hints::default()
+        };
+        for (text, address) in [
+            (c"127.0.0.1", "127.0.0.1:80"),
+            (c"::1", "[::1]:80"),
+            (c"fe80::1%1", "[fe80::1%1]:80"),
+        ] {
+            let found = getaddrinfo(Some(text), Some(c"80"), Some(hints)).unwrap();
+            let found: Vec<_> = found.iter().collect();
+            assert_eq!(found, [address.parse().unwrap()]);
+        }
+    }
+
+    #[test]
+    fn services_have_names() {
+        let (host, service) = names("127.0.0.1:1".parse().unwrap()).unwrap();
+        assert!(!host.is_empty());
+        assert!(service == *c"tcpmux" || service == *c"1", "{service:?}");
+    }
 
     #[test]
     fn numbers_need_no_network() {

@@ -1,0 +1,143 @@
+//! The names of hosts as people write them, and as the network knows them.
+//!
+//! A name beyond ASCII is put into the form of UTS #46. One that is too long, or no name at
+//! all, is refused before anything is looked up: a name is never cut.
+
+use crate::Errno;
+use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::fmt;
+
+/// The longest name of a host, its NUL not counted.
+const MAX_HOST: usize = 255;
+
+/// A host's name as the network knows it, ending in a NUL.
+#[derive(Clone, Copy)]
+pub struct HostName {
+    bytes: [u8; MAX_HOST + 1],
+    len: usize,
+}
+
+impl HostName {
+    /// The name, or `EINVAL` if it is empty, too long or not a name.
+    pub fn new(name: &[u8]) -> Result<HostName, Errno> {
+        // Names in ASCII are left to the resolver as they are: it also takes addresses,
+        // scopes, and what `/etc/hosts` says.
+        let ascii = match name.is_ascii() {
+            true => Cow::Borrowed(name),
+            false => to_ascii(name)?,
+        };
+        let len = ascii.len();
+        if len == 0 || len > MAX_HOST || ascii.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
+        let mut bytes = [0; MAX_HOST + 1];
+        bytes[..len].copy_from_slice(&ascii);
+        Ok(HostName { bytes, len })
+    }
+
+    /// The name with its NUL.
+    pub fn as_bytes_with_nul(&self) -> &[u8] {
+        &self.bytes[..self.len + 1]
+    }
+
+    /// The name as C wants it.
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_with_nul(self.as_bytes_with_nul()).expect("one NUL, at the end")
+    }
+}
+
+impl fmt::Debug for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HostName").field(&self.as_c_str()).finish()
+    }
+}
+
+fn to_ascii(name: &[u8]) -> Result<Cow<'_, [u8]>, Errno> {
+    // What no name of this length could come from is not worth the work.
+    if name.len() > 4 * MAX_HOST {
+        return Err(Errno::EINVAL);
+    }
+    let ascii = Uts46::new().to_ascii(
+        name,
+        AsciiDenyList::EMPTY,
+        Hyphens::Allow,
+        DnsLength::Ignore,
+    );
+    match ascii {
+        Ok(Cow::Borrowed(ascii)) => Ok(Cow::Borrowed(ascii.as_bytes())),
+        Ok(Cow::Owned(ascii)) => Ok(Cow::Owned(ascii.into_bytes())),
+        Err(_) => Err(Errno::EINVAL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ascii(name: &str) -> Result<String, Errno> {
+        let host = HostName::new(name.as_bytes())?;
+        Ok(host.as_c_str().to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn names_in_ascii_are_left_alone() {
+        for name in [
+            "localhost",
+            ".",
+            ".com",
+            "Example-.COM.",
+            "fe80::1%lo",
+            "-> $1.00 <-",
+            "_a",
+        ] {
+            assert_eq!(ascii(name).as_deref(), Ok(name));
+        }
+    }
+
+    #[test]
+    fn other_names_are_put_into_ascii() {
+        for (name, expected) in [
+            ("mañana.com", "xn--maana-pta.com"),
+            ("mañana。com", "xn--maana-pta.com"),
+            ("127。0．0｡1", "127.0.0.1"),
+            ("BÜCHER.com.", "xn--bcher-kva.com."),
+            ("straße.de", "xn--strae-oqa.de"),
+            ("ü.ü", "xn--tda.xn--tda"),
+            ("💩.la", "xn--ls8h.la"),
+            ("☃-⌘.com", "xn----dqo34k.com"),
+            ("نامه‌ای.com", "xn--mgba3gch31f060k.com"),
+            ("ශ්‍රී.com", "xn--10cl1a0b660p.com"),
+            ("他们为什么不说中文", "xn--ihqwcrb4cv8a8dqg056pqjye"),
+        ] {
+            assert_eq!(ascii(name).as_deref(), Ok(expected));
+            assert_eq!(
+                ascii(expected).as_deref(),
+                Ok(expected),
+                "once more changes nothing"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused() {
+        assert_eq!(ascii(&"a".repeat(255)).unwrap().len(), 255);
+        for name in [
+            "a".repeat(256),
+            "a".repeat(100_000),
+            "ü".repeat(400),
+            "ü.".repeat(50),
+        ] {
+            assert_eq!(ascii(&name), Err(Errno::EINVAL), "{} bytes", name.len());
+        }
+        assert_eq!(ascii(""), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn what_is_not_text_is_refused() {
+        for name in [&b"\xC0\x80"[..], b"\xFF.com", b"\xED\xA0\x80", b"a\xCC"] {
+            assert_eq!(HostName::new(name).err(), Some(Errno::EINVAL));
+        }
+    }
+}
