@@ -34,6 +34,10 @@
 #![deny(missing_docs)]
 
 mod current;
+pub mod dns;
+pub mod fs;
+mod fs_event;
+mod fs_poll;
 mod handle;
 #[cfg(feature = "hyper")]
 mod hyper;
@@ -41,6 +45,10 @@ mod loop_;
 pub mod node;
 mod observe;
 mod poll;
+pub mod process;
+mod queue;
+mod random;
+pub mod signal;
 mod stream;
 mod table;
 mod task;
@@ -59,9 +67,13 @@ pub use self::hyper::{LoopExecutor, LoopTimer};
 pub use blacklight_engine::{BindOptions, KeepAlive, TtyMode, UdpBind, UdpReuse};
 pub use blacklight_engine::{Mechanism, Metrics, Mode, Readiness, Sender};
 pub use current::{current, interval, sleep, sleep_until, spawn, spawn_blocking, timeout};
+pub use fs_event::{ChangeKind, FsChange, FsChanges, FsEvent};
+pub use fs_poll::{FsPoll, StatChange, StatChanges};
 pub use loop_::{Builder, Loop};
 pub use observe::{Dispatch, Phase};
 pub use poll::Poll;
+pub use random::{random, random_bytes};
+pub use signal::{Signal, SignalKind, Signals};
 pub use stream::{ReadHalf, WriteHalf};
 pub use task::{JoinError, JoinHandle};
 pub use tcp::{TcpListener, TcpStream};

@@ -1,5 +1,6 @@
 //! Work for the thread pool.
 
+use crate::current::current;
 use crate::loop_::{Inner, Loop};
 use crate::table::Entry;
 use crate::task::{Completer, Join, JoinError};
@@ -148,5 +149,34 @@ impl<T> fmt::Debug for Blocking<T> {
         f.debug_struct("Blocking")
             .field("finished", &self.is_finished())
             .finish()
+    }
+}
+
+/// A job that is taken back if it has not begun when this is dropped. One that has begun is
+/// finished, and its result dropped.
+pub(crate) struct OnPool<T>(Blocking<io::Result<T>>);
+
+impl<T: Send + 'static> OnPool<T> {
+    /// Has a job of the current loop's done.
+    pub(crate) fn new(
+        kind: WorkKind,
+        job: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> OnPool<T> {
+        OnPool(current().0.spawn_blocking(kind, job))
+    }
+}
+
+impl<T> Drop for OnPool<T> {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl<T> Future for OnPool<T> {
+    type Output = io::Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let polled = Pin::new(&mut self.0).poll(context);
+        polled.map(|result| result.unwrap_or_else(|error| Err(error.into())))
     }
 }

@@ -1,0 +1,93 @@
+//! The entries of a directory.
+
+use super::on_pool;
+use crate::work::OnPool;
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::{self, DirEntry};
+use std::future::poll_fn;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// How many entries are read at once.
+const BATCH: usize = 64;
+
+/// What a worker has read, and what there is left to read.
+type Batch = (VecDeque<io::Result<DirEntry>>, Option<fs::ReadDir>);
+
+/// Opens a directory to read its entries, which come in no particular order.
+///
+/// ```
+/// use blacklight::{Loop, fs};
+///
+/// let lp = Loop::new()?;
+/// lp.block_on(async {
+///     let mut entries = fs::read_dir("/proc/self").await?;
+///     let mut names = Vec::new();
+///     while let Some(entry) = entries.next_entry().await? {
+///         names.push(entry.file_name());
+///     }
+///     assert!(names.iter().any(|name| name == "stat"));
+///     # Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
+    let path = path.as_ref().to_owned();
+    let (entries, rest) = on_pool(move || Ok(batch(fs::read_dir(path)?))).await?;
+    Ok(ReadDir {
+        entries,
+        rest,
+        reading: None,
+    })
+}
+
+fn batch(mut rest: fs::ReadDir) -> Batch {
+    let entries: VecDeque<_> = rest.by_ref().take(BATCH).collect();
+    let is_over = entries.len() < BATCH;
+    (entries, (!is_over).then_some(rest))
+}
+
+/// The entries of a directory; see [`read_dir`].
+pub struct ReadDir {
+    entries: VecDeque<io::Result<DirEntry>>,
+    rest: Option<fs::ReadDir>,
+    /// Kept from one call to the next, so that nothing is lost when a call is dropped.
+    reading: Option<OnPool<Batch>>,
+}
+
+impl ReadDir {
+    /// The next entry, or `None` after the last. No entry is lost if this is dropped.
+    pub async fn next_entry(&mut self) -> io::Result<Option<DirEntry>> {
+        poll_fn(|context| self.poll_next_entry(context)).await
+    }
+
+    /// As [`next_entry`](ReadDir::next_entry), for those who poll.
+    pub fn poll_next_entry(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<DirEntry>>> {
+        loop {
+            if let Some(entry) = self.entries.pop_front() {
+                return Poll::Ready(entry.map(Some));
+            }
+            if let Some(rest) = self.rest.take() {
+                self.reading = Some(on_pool(move || Ok(batch(rest))));
+            }
+            let Some(reading) = &mut self.reading else {
+                return Poll::Ready(Ok(None));
+            };
+            let read = ready!(Pin::new(reading).poll(context));
+            self.reading = None;
+            (self.entries, self.rest) = read?;
+        }
+    }
+}
+
+impl fmt::Debug for ReadDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadDir").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! Files and directories that are removed when they are not needed any more.
+
+use super::{File, on_pool};
+use std::env::temp_dir;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Tries names until there is no such file yet.
+fn unique<T>(prefix: &str, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
+    loop {
+        let mut bytes = [0; 8];
+        crate::random(&mut bytes)?;
+        let path = temp_dir().join(format!("{prefix}-{:016x}", u64::from_ne_bytes(bytes)));
+        match make(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return Ok((path, made?)),
+        }
+    }
+}
+
+/// A directory in the system's place for temporary files, ours alone. It is removed with all
+/// that is in it, on the spot, when this is dropped.
+///
+/// ```
+/// use blacklight::{Loop, fs};
+///
+/// let lp = Loop::new()?;
+/// let directory = lp.block_on(fs::TempDir::new("light"))?;
+/// let path = directory.path().to_owned();
+/// assert!(path.is_dir());
+/// drop(directory);
+/// assert!(!path.exists());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    /// Makes a directory whose name begins like this.
+    pub async fn new(prefix: &str) -> io::Result<TempDir> {
+        let prefix = prefix.to_owned();
+        on_pool(move || TempDir::new_blocking(&prefix)).await
+    }
+
+    /// As [`new`](TempDir::new), on this thread.
+    pub fn new_blocking(prefix: &str) -> io::Result<TempDir> {
+        let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
+        Ok(TempDir(unique(prefix, make)?.0))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        // Whoever has removed it already has spared us that.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A file in the system's place for temporary files, open for reading and writing, ours alone.
+/// It is removed when this is dropped.
+///
+/// ```
+/// use blacklight::{Loop, fs};
+///
+/// let lp = Loop::new()?;
+/// lp.block_on(async {
+///     let mut file = fs::TempFile::new("light").await?;
+///     file.file.write_all(b"light").await?;
+///     assert_eq!(fs::read(file.path()).await?, b"light");
+///     # Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TempFile {
+    path: Named,
+    /// The file itself.
+    pub file: File,
+}
+
+/// Removes the file with this name when it is dropped.
+#[derive(Debug)]
+struct Named(PathBuf);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl TempFile {
+    /// Makes a file whose name begins like this.
+    pub async fn new(prefix: &str) -> io::Result<TempFile> {
+        let prefix = prefix.to_owned();
+        let make = |path: &Path| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true).mode(0o600);
+            options.open(path)
+        };
+        let (path, file) = on_pool(move || {
+            let (path, file) = unique(&prefix, make)?;
+            Ok((Named(path), file))
+        })
+        .await?;
+        let file = File::from_std(file);
+        Ok(TempFile { path, file })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path.0
+    }
+}

@@ -1,0 +1,271 @@
+//! What happens to files and directories, as the kernel tells it.
+
+use crate::handle::{Handle, Single, common_methods, detach_method};
+use crate::loop_::Loop;
+use crate::queue::Queue;
+use blacklight_engine::{Change, Errno, Event};
+use std::cmp::Ordering;
+use std::ffi::{CString, OsStr};
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// How many changes wait for whoever awaits them, before they are said to have been too many.
+const LIMIT: usize = 16 * 1024;
+
+/// What kind of change it was.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ChangeKind {
+    /// It was created, removed or moved.
+    Renamed,
+    /// Its content or its attributes are different.
+    Changed,
+    /// There were too many changes to tell of them all: look for yourself. This has no name.
+    Overflow,
+}
+
+/// A change to what is watched.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FsChange {
+    /// What has changed: the path of an entry relative to the directory that is watched, or the
+    /// last part of the path of a file.
+    pub path: Option<PathBuf>,
+    /// What has happened to it.
+    pub kind: ChangeKind,
+}
+
+impl FsChange {
+    /// What the engine's event means. One with a name that is an error concerns that directory
+    /// below the one that is watched.
+    fn of(path: Option<PathBuf>, change: Result<Change, Errno>) -> io::Result<FsChange> {
+        let kind = match change {
+            Ok(Change::ANYTHING) if path.is_none() => ChangeKind::Overflow,
+            Ok(Change::CHANGED) => ChangeKind::Changed,
+            Ok(_) => ChangeKind::Renamed,
+            Err(error) => {
+                let error = io::Error::from(error);
+                return Err(match path {
+                    Some(path) => {
+                        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                    }
+                    None => error,
+                });
+            }
+        };
+        Ok(FsChange { path, kind })
+    }
+}
+
+/// Calls back when something happens to a file or to the entries of a directory.
+///
+/// ```
+/// use blacklight::{ChangeKind, FsEvent, Loop, Mode, fs};
+///
+/// let directory = fs::TempDir::new_blocking("watched")?;
+/// let lp = Loop::new()?;
+/// let watch = FsEvent::new(&lp)?;
+/// watch.start(directory.path(), |_, watch, change| {
+///     let change = change.unwrap();
+///     assert_eq!(change.kind, ChangeKind::Renamed);
+///     assert_eq!(change.path.unwrap().as_os_str(), "new");
+///     watch.stop();
+/// })?;
+/// std::fs::write(directory.path().join("new"), "light")?;
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct FsEvent {
+    handle: Rc<Handle<Single>>,
+}
+
+common_methods!(FsEvent);
+detach_method!(FsEvent);
+
+impl FsEvent {
+    /// Makes the handle, stopped.
+    pub fn new(lp: &Loop) -> io::Result<FsEvent> {
+        let (handle, ()) =
+            Handle::single(lp, |engine, token| Ok((engine.fs_event_init(token)?, ())))?;
+        Ok(FsEvent { handle })
+    }
+
+    /// Watches a file or the entries of a directory. It is an error if that is not there, and if
+    /// the handle is started already. After an error in the callback it goes on with what it
+    /// can watch.
+    pub fn start(
+        &self,
+        path: impl AsRef<Path>,
+        callback: impl FnMut(&Loop, &FsEvent, io::Result<FsChange>) + 'static,
+    ) -> io::Result<()> {
+        self.watch(path.as_ref(), false, callback)
+    }
+
+    /// Watches a directory and all that is below it, now or later. Symbolic links are followed
+    /// on the way to the directory, and not below it.
+    pub fn start_recursive(
+        &self,
+        path: impl AsRef<Path>,
+        callback: impl FnMut(&Loop, &FsEvent, io::Result<FsChange>) + 'static,
+    ) -> io::Result<()> {
+        self.watch(path.as_ref(), true, callback)
+    }
+
+    fn watch(
+        &self,
+        path: &Path,
+        recursive: bool,
+        mut callback: impl FnMut(&Loop, &FsEvent, io::Result<FsChange>) + 'static,
+    ) -> io::Result<()> {
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        self.handle
+            .engine()
+            .fs_event_start(self.handle.key, &path, recursive)?;
+        self.handle.set_callback(move |lp, handle, event| {
+            if let Event::FsEvent(_, change) = event {
+                let name = lp
+                    .engine()
+                    .fs_event_name()
+                    .map(OsStr::from_bytes)
+                    .map(PathBuf::from);
+                let handle = handle.clone();
+                callback(lp, &FsEvent { handle }, FsChange::of(name, change));
+            }
+        });
+        Ok(())
+    }
+
+    /// Stops watching. What has happened and was not told of is forgotten.
+    pub fn stop(&self) {
+        // One that is closed has stopped.
+        let _ = self.handle.engine().fs_event_stop(self.handle.key);
+    }
+}
+
+/// Changes to be awaited, from the moment when this is made. It does not keep the loop running;
+/// a task that waits for it does.
+///
+/// Changes wait until they are asked for. If too many do, the rest is told as one
+/// [overflow](ChangeKind::Overflow).
+///
+/// ```
+/// use blacklight::{FsChanges, Loop, fs};
+///
+/// let directory = fs::TempDir::new_blocking("watched")?;
+/// let lp = Loop::new()?;
+/// let mut changes = FsChanges::new(&lp, directory.path())?;
+/// lp.block_on(async {
+///     fs::write(directory.path().join("new"), "light").await?;
+///     let change = changes.recv().await?;
+///     assert_eq!(change.path.unwrap().as_os_str(), "new");
+///     # Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct FsChanges {
+    handle: FsEvent,
+    changes: Rc<Queue<io::Result<FsChange>>>,
+}
+
+impl FsChanges {
+    /// Watches as [`FsEvent::start`] does.
+    pub fn new(lp: &Loop, path: impl AsRef<Path>) -> io::Result<FsChanges> {
+        FsChanges::watch(lp, path.as_ref(), false)
+    }
+
+    /// Watches as [`FsEvent::start_recursive`] does.
+    pub fn recursive(lp: &Loop, path: impl AsRef<Path>) -> io::Result<FsChanges> {
+        FsChanges::watch(lp, path.as_ref(), true)
+    }
+
+    fn watch(lp: &Loop, path: &Path, recursive: bool) -> io::Result<FsChanges> {
+        let handle = FsEvent::new(lp)?;
+        let changes = Rc::new(Queue::new());
+        let queue = changes.clone();
+        handle.watch(path, recursive, move |_, _, change| push(&queue, change))?;
+        handle.unref();
+        Ok(FsChanges { handle, changes })
+    }
+
+    /// Waits for the next change.
+    pub async fn recv(&mut self) -> io::Result<FsChange> {
+        self.changes.pop().await
+    }
+
+    /// As [`recv`](FsChanges::recv), for those who poll.
+    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<io::Result<FsChange>> {
+        self.changes.poll_pop(context)
+    }
+}
+
+/// Adds a change to those that wait, or says in its place that there were too many.
+fn push(queue: &Queue<io::Result<FsChange>>, change: io::Result<FsChange>) {
+    let overflow = FsChange {
+        path: None,
+        kind: ChangeKind::Overflow,
+    };
+    queue.update(|waiting| match waiting.len().cmp(&LIMIT) {
+        Ordering::Less => waiting.push_back(change),
+        Ordering::Equal => waiting.push_back(Ok(overflow)),
+        Ordering::Greater => {}
+    });
+}
+
+impl fmt::Debug for FsChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FsChanges")
+            .field("handle", &self.handle)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    fn changed(name: &str) -> FsChange {
+        FsChange {
+            path: Some(name.into()),
+            kind: ChangeKind::Changed,
+        }
+    }
+
+    #[test]
+    fn the_engine_says_what_has_happened() {
+        let of = |name: Option<&str>, change| FsChange::of(name.map(PathBuf::from), change);
+        let kind = |name, change| of(name, Ok(change)).unwrap().kind;
+        assert_eq!(kind(Some("a"), Change::CHANGED), ChangeKind::Changed);
+        assert_eq!(kind(Some("a"), Change::RENAMED), ChangeKind::Renamed);
+        assert_eq!(kind(None, Change::RENAMED), ChangeKind::Renamed);
+        assert_eq!(kind(None, Change::ANYTHING), ChangeKind::Overflow);
+        let error = of(Some("a/b"), Err(Errno::EACCES)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error.to_string().starts_with("a/b: "), "{error}");
+        let error = of(None, Err(Errno::ENOSPC)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn too_many_that_wait_are_an_overflow() {
+        let queue = Queue::new();
+        for _ in 0..LIMIT + 5 {
+            push(&queue, Ok(changed("a")));
+        }
+        let context = Context::from_waker(Waker::noop());
+        for _ in 0..LIMIT {
+            assert!(
+                matches!(queue.poll_pop(&context), Poll::Ready(Ok(change)) if change == changed("a"))
+            );
+        }
+        let last = queue.poll_pop(&context);
+        assert!(matches!(last, Poll::Ready(Ok(change)) if change.kind == ChangeKind::Overflow));
+        assert!(queue.poll_pop(&context).is_pending());
+        push(&queue, Ok(changed("b")));
+        assert!(
+            matches!(queue.poll_pop(&context), Poll::Ready(Ok(change)) if change == changed("b"))
+        );
+    }
+}

@@ -1,0 +1,384 @@
+//! What to start, and how.
+
+use super::child::{Child, Running};
+use crate::loop_::Loop;
+use crate::unix::Pipe;
+use blacklight_engine::{Command as Raw, Stdio as Place};
+use blacklight_sys::process::StringsBuf;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Output};
+
+/// The highest number of a descriptor that a child can be given; kernels stop earlier.
+const MAX_FD: u32 = 0xffff;
+
+/// What one of a child's standard streams is to be.
+///
+/// ```
+/// use blacklight::{Loop, process::{Command, Stdio}};
+/// use std::io::{Read, pipe};
+///
+/// let lp = Loop::new()?;
+/// let (mut reader, writer) = pipe()?;
+/// let mut command = Command::new("echo");
+/// command.arg("to a pipe").stdout(Stdio::from_fd(writer));
+/// assert!(lp.block_on(command.status(&lp))?.success());
+/// // It owns the writing end, and nothing ends before that does.
+/// drop(command);
+/// let mut text = String::new();
+/// reader.read_to_string(&mut text)?;
+/// assert_eq!(text, "to a pipe\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Stdio(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Inherit,
+    Null,
+    Piped,
+    Fd(OwnedFd),
+}
+
+impl Stdio {
+    /// The parent's own.
+    pub fn inherit() -> Stdio {
+        Stdio(Kind::Inherit)
+    }
+
+    /// `/dev/null`.
+    pub fn null() -> Stdio {
+        Stdio(Kind::Null)
+    }
+
+    /// A new pipe between the child and us.
+    pub fn piped() -> Stdio {
+        Stdio(Kind::Piped)
+    }
+
+    /// This descriptor: a file, a pipe, a socket. It becomes blocking, as programs expect.
+    pub fn from_fd(fd: impl Into<OwnedFd>) -> Stdio {
+        Stdio(Kind::Fd(fd.into()))
+    }
+}
+
+impl<Fd: Into<OwnedFd>> From<Fd> for Stdio {
+    fn from(fd: Fd) -> Stdio {
+        Stdio::from_fd(fd)
+    }
+}
+
+/// A child to be started, as [`std::process::Command`].
+///
+/// A program whose name has no slash in it is looked for in the `PATH` that the child will have.
+///
+/// ```
+/// use blacklight::{Loop, Mode, process::{Command, Stdio}};
+/// use std::{cell::Cell, rc::Rc};
+///
+/// let lp = Loop::new()?;
+/// let mut command = Command::new("sh");
+/// command.args(["-c", "exit $CODE"]).env("CODE", "7").stdin(Stdio::null());
+/// let child = command.spawn(&lp)?;
+/// let code = Rc::new(Cell::new(None));
+/// let its_code = code.clone();
+/// child.on_exit(move |_, status| its_code.set(status.unwrap().code()));
+/// lp.run(Mode::Default);
+/// assert_eq!(code.get(), Some(7));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Command {
+    program: OsString,
+    /// The name first.
+    args: Vec<OsString>,
+    clears_env: bool,
+    env: BTreeMap<OsString, Option<OsString>>,
+    directory: Option<PathBuf>,
+    stdio: [Option<Stdio>; 3],
+    fds: BTreeMap<u32, OwnedFd>,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    detached: bool,
+    kill_on_drop: bool,
+}
+
+impl Command {
+    /// A program without arguments, in our own environment and directory.
+    pub fn new(program: impl AsRef<OsStr>) -> Command {
+        let program = program.as_ref().to_owned();
+        Command {
+            args: vec![program.clone()],
+            program,
+            clears_env: false,
+            env: BTreeMap::new(),
+            directory: None,
+            stdio: [None, None, None],
+            fds: BTreeMap::new(),
+            uid: None,
+            gid: None,
+            detached: false,
+            kill_on_drop: false,
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Command {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args(&mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut Command {
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned());
+        self.args.extend(args);
+        self
+    }
+
+    /// Sets the name by which the program is called, in place of its file's.
+    pub fn arg0(&mut self, name: impl AsRef<OsStr>) -> &mut Command {
+        self.args[0] = name.as_ref().to_owned();
+        self
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(&mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Command {
+        let value = Some(value.as_ref().to_owned());
+        self.env.insert(key.as_ref().to_owned(), value);
+        self
+    }
+
+    /// Sets variables of the environment.
+    pub fn envs(
+        &mut self,
+        variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
+    ) -> &mut Command {
+        for (key, value) in variables {
+            self.env(key, value);
+        }
+        self
+    }
+
+    /// Takes a variable out of the environment.
+    pub fn env_remove(&mut self, key: impl AsRef<OsStr>) -> &mut Command {
+        self.env.insert(key.as_ref().to_owned(), None);
+        self
+    }
+
+    /// Begins with an empty environment.
+    pub fn env_clear(&mut self) -> &mut Command {
+        self.clears_env = true;
+        self.env.clear();
+        self
+    }
+
+    /// Sets the directory to run in. A program given as a relative path is looked for there.
+    pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Command {
+        self.directory = Some(directory.as_ref().to_owned());
+        self
+    }
+
+    /// Sets the standard input. Our own unless set, or nothing for [`output`](Command::output).
+    pub fn stdin(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
+        self.stdio[0] = Some(stdio.into());
+        self
+    }
+
+    /// Sets the standard output. Our own unless set, or a pipe for [`output`](Command::output).
+    pub fn stdout(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
+        self.stdio[1] = Some(stdio.into());
+        self
+    }
+
+    /// Sets the standard error. Our own unless set, or a pipe for [`output`](Command::output).
+    pub fn stderr(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
+        self.stdio[2] = Some(stdio.into());
+        self
+    }
+
+    /// Gives the child one more descriptor, under a number of its own above two.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    /// use std::io::{Read, pipe};
+    ///
+    /// let lp = Loop::new()?;
+    /// let (mut reader, writer) = pipe()?;
+    /// let mut command = Command::new("sh");
+    /// command.args(["-c", "echo three >&3"]).fd(3, writer);
+    /// lp.block_on(command.status(&lp))?;
+    /// drop(command);
+    /// let mut text = String::new();
+    /// reader.read_to_string(&mut text)?;
+    /// assert_eq!(text, "three\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn fd(&mut self, number: u32, fd: impl Into<OwnedFd>) -> &mut Command {
+        self.fds.insert(number, fd.into());
+        self
+    }
+
+    /// Sets the user to run as. Supplementary groups are dropped.
+    pub fn uid(&mut self, id: u32) -> &mut Command {
+        self.uid = Some(id);
+        self
+    }
+
+    /// Sets the group to run as. Supplementary groups are dropped.
+    pub fn gid(&mut self, id: u32) -> &mut Command {
+        self.gid = Some(id);
+        self
+    }
+
+    /// Lets the child lead a session of its own, so that our terminal's signals do not reach it.
+    pub fn detached(&mut self, detached: bool) -> &mut Command {
+        self.detached = detached;
+        self
+    }
+
+    /// Kills the child when its [`Child`] is dropped, by `SIGKILL`. Else it is left to itself.
+    pub fn kill_on_drop(&mut self, kill: bool) -> &mut Command {
+        self.kill_on_drop = kill;
+        self
+    }
+
+    /// Starts the child. If the program cannot be run, this is where the error is.
+    pub fn spawn(&self, lp: &Loop) -> io::Result<Child> {
+        self.spawn_with(lp, [Kind::Inherit, Kind::Inherit, Kind::Inherit])
+    }
+
+    /// Starts the child and waits for its end.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// assert!(lp.block_on(Command::new("true").status(&lp))?.success());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn status(&self, lp: &Loop) -> impl Future<Output = io::Result<ExitStatus>> + use<> {
+        let child = self.spawn(lp);
+        async move { child?.wait().await }
+    }
+
+    /// Starts the child, reads what it writes, and waits for its end.
+    pub fn output(&self, lp: &Loop) -> impl Future<Output = io::Result<Output>> + use<> {
+        let child = self.spawn_with(lp, [Kind::Null, Kind::Piped, Kind::Piped]);
+        async move { child?.wait_with_output().await }
+    }
+
+    fn spawn_with(&self, lp: &Loop, defaults: [Kind; 3]) -> io::Result<Child> {
+        let file = c_string(&self.program)?;
+        let args = c_strings(&self.args)?;
+        let args: StringsBuf<'_> = args.iter().map(CString::as_c_str).collect();
+        let env = self.environment().map(|env| c_strings(&env)).transpose()?;
+        let env = env
+            .as_ref()
+            .map(|env| -> StringsBuf<'_> { env.iter().map(CString::as_c_str).collect() });
+        let cwd = match &self.directory {
+            Some(directory) => Some(c_string(directory.as_os_str())?),
+            None => None,
+        };
+        let mut plan = Plan::default();
+        for (number, (stdio, default)) in (0..).zip(self.stdio.iter().zip(&defaults)) {
+            let kind = stdio.as_ref().map_or(default, |stdio| &stdio.0);
+            plan.standard(lp, number, kind)?;
+        }
+        plan.add(&self.fds)?;
+        let command = Raw {
+            file: &file,
+            args: args.strings(),
+            env: env.as_ref().map(StringsBuf::strings),
+            cwd: cwd.as_deref(),
+            detached: self.detached,
+            uid: self.uid,
+            gid: self.gid,
+            stdio: &plan.places,
+        };
+        let (handle, pid) = Running::start(lp, &command)?;
+        let [stdin, stdout, stderr] = plan.pipes;
+        Ok(Child {
+            handle,
+            pid,
+            is_left_alone: false,
+            kill_on_drop: self.kill_on_drop,
+            stdin,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// The variables of the child, unless they are our own.
+    fn environment(&self) -> Option<Vec<OsString>> {
+        if !self.clears_env && self.env.is_empty() {
+            return None;
+        }
+        let ours = std::env::vars_os().filter(|_| !self.clears_env);
+        let ours = ours.filter(|(key, _)| !self.env.contains_key(key));
+        let set = self.env.iter();
+        let set = set.filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
+        let entry = |(mut key, value): (OsString, OsString)| {
+            key.push("=");
+            key.push(value);
+            key
+        };
+        Some(ours.chain(set).map(entry).collect())
+    }
+}
+
+fn c_string(text: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(text.as_bytes())?)
+}
+
+fn c_strings(texts: &[OsString]) -> io::Result<Vec<CString>> {
+    texts.iter().map(|text| c_string(text)).collect()
+}
+
+/// What the child's descriptors are to be, and both ends of the pipes made for that.
+#[derive(Default)]
+struct Plan {
+    places: Vec<Place>,
+    /// Ours, for the standard streams.
+    pipes: [Option<Pipe>; 3],
+    theirs: Vec<OwnedFd>,
+}
+
+impl Plan {
+    fn standard(&mut self, lp: &Loop, number: usize, kind: &Kind) -> io::Result<()> {
+        let place = match kind {
+            Kind::Inherit => Place::Inherit(number as RawFd),
+            Kind::Null => Place::Ignore,
+            Kind::Fd(fd) => Place::Inherit(fd.as_raw_fd()),
+            Kind::Piped => {
+                let (reader, writer) = io::pipe()?;
+                let (ours, theirs): (OwnedFd, OwnedFd) = match number {
+                    0 => (writer.into(), reader.into()),
+                    _ => (reader.into(), writer.into()),
+                };
+                let place = Place::Inherit(theirs.as_raw_fd());
+                self.theirs.push(theirs);
+                self.pipes[number] = Some(Pipe::from_fd(lp, ours)?);
+                place
+            }
+        };
+        self.places.push(place);
+        Ok(())
+    }
+
+    fn add(&mut self, fds: &BTreeMap<u32, OwnedFd>) -> io::Result<()> {
+        for (&number, fd) in fds {
+            if !(3..=MAX_FD).contains(&number) {
+                let why = "a child's further descriptors have numbers above two";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+            self.places.resize(number as usize, Place::Ignore);
+            self.places.push(Place::Pass(fd.as_raw_fd()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Random bytes fit for keys.
+
+use crate::work::OnPool;
+use blacklight_engine::WorkKind;
+use blacklight_sys::random;
+use std::io;
+
+/// Fills a buffer with random bytes. It may block for as long as the kernel has not gathered
+/// enough entropy after the machine was started.
+///
+/// ```
+/// let mut key = [0; 32];
+/// blacklight::random(&mut key)?;
+/// assert_ne!(key, [0; 32]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn random(buffer: &mut [u8]) -> io::Result<()> {
+    Ok(random::fill_bytes(buffer)?)
+}
+
+/// Random bytes, from a thread of the current loop's pool.
+///
+/// ```
+/// use blacklight::Loop;
+///
+/// let lp = Loop::new()?;
+/// let key = lp.block_on(blacklight::random_bytes(32))?;
+/// assert_eq!(key.len(), 32);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// When it is polled, if no loop runs on this thread.
+pub async fn random_bytes(count: usize) -> io::Result<Vec<u8>> {
+    OnPool::new(WorkKind::Cpu, move || {
+        let mut bytes = vec![0; count];
+        random(&mut bytes)?;
+        Ok(bytes)
+    })
+    .await
+}

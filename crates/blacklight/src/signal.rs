@@ -1,0 +1,319 @@
+//! Signals as events of the loop.
+//!
+//! A [`Signal`] handle calls back; [`Signals`] are awaited. Any number of either may watch for
+//! the same signal, on any number of loops, and all of them hear of it. While one does, the
+//! signal does not do what it would do by default.
+
+use crate::current::current;
+use crate::handle::{Handle, Single, common_methods, detach_method};
+use crate::loop_::Loop;
+use crate::queue::Queue;
+use blacklight_engine::Event;
+use blacklight_sys::signal as sys;
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// A signal, by its number.
+///
+/// ```
+/// use blacklight::SignalKind;
+///
+/// assert_eq!(SignalKind::SIGINT.to_string(), "SIGINT");
+/// assert_eq!(SignalKind::from_raw(15), Some(SignalKind::SIGTERM));
+/// assert_eq!(SignalKind::from_raw(0), None);
+/// assert!(SignalKind::realtime(0).is_some());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SignalKind(i32);
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $name:ident)*) => {
+        impl SignalKind {
+            $($(#[doc = $doc])* pub const $name: SignalKind = SignalKind(sys::$name);)*
+
+            /// The name, or `None` for a real-time signal.
+            pub fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $(sys::$name => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The process aborts.
+    SIGABRT
+    /// A time set with `alarm` is over.
+    SIGALRM
+    /// Memory that is not there.
+    SIGBUS
+    /// A child has ended or stopped.
+    SIGCHLD
+    /// Go on after a stop.
+    SIGCONT
+    /// An error of arithmetic.
+    SIGFPE
+    /// The terminal is gone, or a daemon is to read its configuration again.
+    SIGHUP
+    /// An instruction that there is not.
+    SIGILL
+    /// Ctrl-C.
+    SIGINT
+    /// A descriptor is ready.
+    SIGIO
+    /// The end, without a word. It cannot be watched for.
+    SIGKILL
+    /// A write to something that nobody reads.
+    SIGPIPE
+    /// Time to look where the program is.
+    SIGPROF
+    /// The power fails.
+    SIGPWR
+    /// Ctrl-\.
+    SIGQUIT
+    /// Memory that is not the program's.
+    SIGSEGV
+    /// Stop for now, without a word. It cannot be watched for.
+    SIGSTOP
+    /// A system call that there is not.
+    SIGSYS
+    /// A request to end.
+    SIGTERM
+    /// A breakpoint.
+    SIGTRAP
+    /// Ctrl-Z.
+    SIGTSTP
+    /// Reading from the terminal in the background.
+    SIGTTIN
+    /// Writing to the terminal in the background.
+    SIGTTOU
+    /// Urgent data on a socket.
+    SIGURG
+    /// Whatever the program makes of it.
+    SIGUSR1
+    /// Whatever the program makes of it.
+    SIGUSR2
+    /// A time of computing set with `setitimer` is over.
+    SIGVTALRM
+    /// The terminal has another size.
+    SIGWINCH
+    /// Too much computing.
+    SIGXCPU
+    /// Too large a file.
+    SIGXFSZ
+}
+
+impl SignalKind {
+    /// The real-time signal with this number, counted from zero, if there are so many.
+    pub fn realtime(number: u32) -> Option<SignalKind> {
+        let raw = sys::SIGRTMIN().checked_add_unsigned(number)?;
+        (raw <= sys::SIGRTMAX()).then_some(SignalKind(raw))
+    }
+
+    /// The signal with the system's number, if there is one.
+    pub fn from_raw(raw: i32) -> Option<SignalKind> {
+        let realtime = sys::SIGRTMIN()..=sys::SIGRTMAX();
+        let kind = SignalKind(raw);
+        (kind.name().is_some() || realtime.contains(&raw)).then_some(kind)
+    }
+
+    /// The system's number.
+    pub fn as_raw(self) -> i32 {
+        self.0
+    }
+}
+
+impl fmt::Display for SignalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "SIGRTMIN+{}", self.0 - sys::SIGRTMIN()),
+        }
+    }
+}
+
+impl fmt::Debug for SignalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Calls back when a signal is caught.
+///
+/// Every signal that the kernel delivers is told of; the kernel delivers as one what is sent
+/// several times before it gets to it.
+///
+/// ```
+/// use blacklight::{Loop, Mode, Signal, SignalKind, process};
+///
+/// let lp = Loop::new()?;
+/// let signal = Signal::new(&lp)?;
+/// signal.start(SignalKind::SIGUSR1, |_, signal, kind| {
+///     assert_eq!(kind, SignalKind::SIGUSR1);
+///     signal.stop();
+/// })?;
+/// process::kill(std::process::id(), SignalKind::SIGUSR1)?;
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Signal {
+    handle: Rc<Handle<Single>>,
+}
+
+common_methods!(Signal);
+detach_method!(Signal);
+
+impl Signal {
+    /// Makes the handle, stopped.
+    pub fn new(lp: &Loop) -> io::Result<Signal> {
+        let (handle, ()) =
+            Handle::single(lp, |engine, token| Ok((engine.signal_init(token)?, ())))?;
+        Ok(Signal { handle })
+    }
+
+    /// Watches for a signal, in place of the one before. It is an error
+    /// ([`InvalidInput`](io::ErrorKind::InvalidInput)) if the signal cannot be caught.
+    pub fn start(
+        &self,
+        kind: SignalKind,
+        callback: impl FnMut(&Loop, &Signal, SignalKind) + 'static,
+    ) -> io::Result<()> {
+        self.watch(kind, false, callback)
+    }
+
+    /// Watches for the next such signal only. What comes after it does what it does by default,
+    /// unless somebody else watches for it.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, Signal, SignalKind, process};
+    ///
+    /// let lp = Loop::new()?;
+    /// let signal = Signal::new(&lp)?;
+    /// signal.start_one_shot(SignalKind::SIGUSR2, |_, _, _| ())?;
+    /// process::kill(std::process::id(), SignalKind::SIGUSR2)?;
+    /// lp.run(Mode::Default);
+    /// assert!(!signal.is_active());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn start_one_shot(
+        &self,
+        kind: SignalKind,
+        callback: impl FnMut(&Loop, &Signal, SignalKind) + 'static,
+    ) -> io::Result<()> {
+        self.watch(kind, true, callback)
+    }
+
+    fn watch(
+        &self,
+        kind: SignalKind,
+        one_shot: bool,
+        mut callback: impl FnMut(&Loop, &Signal, SignalKind) + 'static,
+    ) -> io::Result<()> {
+        self.handle
+            .engine()
+            .signal_start(self.handle.key, kind.0, one_shot)?;
+        self.handle.set_callback(move |lp, handle, event| {
+            if let Event::Signal(_, raw) = event {
+                let handle = handle.clone();
+                callback(lp, &Signal { handle }, SignalKind(raw));
+            }
+        });
+        Ok(())
+    }
+
+    /// Stops watching. What was caught and not told of is forgotten.
+    pub fn stop(&self) {
+        // One that is closed has stopped.
+        let _ = self.handle.engine().signal_stop(self.handle.key);
+    }
+}
+
+/// Signals to be awaited, from the moment when this is made. It does not keep the loop running;
+/// a task that waits for it does.
+///
+/// Signals of one kind that nobody has waited for are one.
+///
+/// ```
+/// use blacklight::{Loop, SignalKind, Signals, process};
+///
+/// let lp = Loop::new()?;
+/// let mut signals = Signals::new(&lp, [SignalKind::SIGHUP, SignalKind::SIGUSR1])?;
+/// process::kill(std::process::id(), SignalKind::SIGHUP)?;
+/// assert_eq!(lp.block_on(signals.recv()), SignalKind::SIGHUP);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Signals {
+    handles: Vec<Signal>,
+    caught: Rc<Queue<SignalKind>>,
+}
+
+impl Signals {
+    /// Watches for all of these.
+    pub fn new(lp: &Loop, kinds: impl IntoIterator<Item = SignalKind>) -> io::Result<Signals> {
+        let caught = Rc::new(Queue::new());
+        let watch = |kind| {
+            let handle = Signal::new(lp)?;
+            let caught = caught.clone();
+            handle.start(kind, move |_, _, kind| {
+                caught.update(|waiting| {
+                    if !waiting.contains(&kind) {
+                        waiting.push_back(kind);
+                    }
+                });
+            })?;
+            handle.unref();
+            Ok(handle)
+        };
+        let handles = kinds.into_iter().map(watch).collect::<io::Result<_>>()?;
+        Ok(Signals { handles, caught })
+    }
+
+    /// Waits for the next signal.
+    pub async fn recv(&mut self) -> SignalKind {
+        self.caught.pop().await
+    }
+
+    /// As [`recv`](Signals::recv), for those who poll.
+    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<SignalKind> {
+        self.caught.poll_pop(context)
+    }
+}
+
+impl fmt::Debug for Signals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signals")
+            .field("handles", &self.handles)
+            .finish()
+    }
+}
+
+/// Waits on the current loop for Ctrl-C, which is `SIGINT`, from the moment of the call on.
+///
+/// ```
+/// use blacklight::{Loop, SignalKind, process, signal};
+///
+/// let lp = Loop::new()?;
+/// lp.block_on(async {
+///     let pressed = signal::ctrl_c();
+///     // Nobody is there to press the keys.
+///     process::kill(std::process::id(), SignalKind::SIGINT)?;
+///     pressed.await
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// If no loop runs on this thread.
+#[track_caller]
+pub fn ctrl_c() -> impl Future<Output = io::Result<()>> + use<> {
+    let signals = Signals::new(&current(), [SignalKind::SIGINT]);
+    async move {
+        signals?.recv().await;
+        Ok(())
+    }
+}
