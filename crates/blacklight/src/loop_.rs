@@ -10,7 +10,7 @@ use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Token
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -332,6 +332,26 @@ impl Loop {
     /// when that breaks. Ask anew after each run, and do not use it without the loop.
     pub fn backend_fd(&self) -> Option<RawFd> {
         self.look().backend_fd()
+    }
+
+    /// A descriptor of the caller's own for what [`backend_fd`](Loop::backend_fd) names, which
+    /// can be waited for without `unsafe`. It should be asked for anew after each run, too.
+    ///
+    /// ```
+    /// use blacklight::{Async, Loop, Mode};
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    ///
+    /// let lp = Loop::new()?;
+    /// let wakeup = Async::new(&lp, |_, _| ())?;
+    /// lp.run(Mode::NoWait);
+    /// wakeup.sender().send();
+    /// let Some(fd) = lp.try_clone_backend_fd()? else { return Ok(()) };
+    /// assert_eq!(poll(&mut [PollFd::new(&fd, PollFlags::IN)], None)?, 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn try_clone_backend_fd(&self) -> io::Result<Option<OwnedFd>> {
+        let fd = self.backend_fd().map(blacklight_sys::fd::duplicate);
+        Ok(fd.transpose()?)
     }
 
     /// How long a run would sleep now at the most; `None` is for ever.

@@ -116,11 +116,16 @@ impl Descriptor {
 
     /// A second, close-on-exec descriptor for the same file.
     pub fn duplicate(&self) -> Result<Descriptor, Errno> {
-        // SAFETY: F_DUPFD_CLOEXEC takes no pointers.
-        let fd = check(unsafe { libc::fcntl(self.raw(), libc::F_DUPFD_CLOEXEC, 0) })?;
-        // SAFETY: the kernel just made this descriptor for us alone.
-        Ok(unsafe { Descriptor::adopt(fd) })
+        duplicate(self.raw()).map(Descriptor::from)
     }
+}
+
+/// A second, close-on-exec descriptor for the same file, which is the caller's own.
+pub fn duplicate(fd: RawFd) -> Result<OwnedFd, Errno> {
+    // SAFETY: F_DUPFD_CLOEXEC takes no pointers.
+    let fd = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) })?;
+    // SAFETY: the kernel just made this descriptor for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 impl From<OwnedFd> for Descriptor {
