@@ -79,6 +79,18 @@ pub async fn reverse(address: SocketAddr) -> io::Result<(String, String)> {
 }
 
 /// As [`reverse`], with a callback. What this returns can cancel the lookup.
+///
+/// ```
+/// use blacklight::{Loop, Mode, dns};
+///
+/// let lp = Loop::new()?;
+/// dns::reverse_with(&lp, "127.0.0.1:80".parse().unwrap(), |_, names| {
+///     let (host, service) = names.unwrap();
+///     println!("{host} {service}");
+/// })?;
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn reverse_with(
     lp: &Loop,
     address: SocketAddr,

@@ -1,13 +1,15 @@
 //! Names of hosts, and random bytes. Nothing here needs a network.
 
+mod common;
+
 use blacklight::{Loop, Mode, dns, random, random_bytes};
+use common::occupy;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::{Arc, Barrier};
 use std::task::Poll;
 
 #[test]
@@ -70,27 +72,6 @@ fn addresses_have_names() {
     .unwrap();
     lp.run(Mode::Default);
     assert!(told.get());
-}
-
-/// Occupies all threads of the pool until the barrier is passed.
-fn occupy(lp: &Loop) -> Arc<Barrier> {
-    const THREADS: usize = 4;
-    // Whoever runs the tests may ask for another size.
-    assert!(std::env::var_os("UV_THREADPOOL_SIZE").is_none());
-    let (begun, end) = (
-        Arc::new(Barrier::new(THREADS + 1)),
-        Arc::new(Barrier::new(THREADS + 1)),
-    );
-    for _ in 0..THREADS {
-        let (begun, end) = (begun.clone(), end.clone());
-        let job = move || {
-            begun.wait();
-            end.wait();
-        };
-        lp.work(job, |_, done| done.unwrap()).unwrap();
-    }
-    begun.wait();
-    end
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Files and directories on the thread pool.
 
+mod common;
+
 use blacklight::fs::{self, File, TempDir, TempFile};
 use blacklight::{Loop, Mode};
+use common::occupy;
 use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use std::collections::BTreeSet;
 use std::fs::{FileTimes, OpenOptions};
@@ -282,6 +285,18 @@ fn futures_are_dropped_in_the_middle_of_their_work() {
     lp.spawn(async { fs::read("/proc/self/stat").await });
     lp.run(Mode::NoWait);
     drop(lp);
+}
+
+#[test]
+fn what_is_dropped_before_it_begins_does_not_happen() {
+    let lp = Loop::new().unwrap();
+    let directory = TempDir::new_blocking("unbegun").unwrap();
+    let path = directory.path().join("file");
+    let end = occupy(&lp);
+    lp.block_on(begin_and_drop(fs::write(&path, "light")));
+    end.wait();
+    assert!(!lp.run(Mode::Default));
+    assert!(!path.exists());
 }
 
 #[test]

@@ -5,7 +5,9 @@ use blacklight::{
     ChangeKind, FsChange, FsChanges, FsEvent, FsPoll, Loop, Mode, StatChange, StatChanges,
 };
 use std::cell::{Cell, RefCell};
+use std::fs::File;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -86,6 +88,33 @@ fn what_is_not_there_cannot_be_watched() {
     assert_eq!(twice.kind(), ErrorKind::InvalidInput);
     watch.stop();
     assert!(!lp.run(Mode::NoWait));
+}
+
+#[test]
+fn what_is_lost_is_told_as_an_overflow() {
+    let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    let directory = TempDir::new_blocking("overflow").unwrap();
+    let files = ["a", "b"].map(|name| File::create(directory.path().join(name)).unwrap());
+    let lp = Loop::new().unwrap();
+    let watch = FsEvent::new(&lp).unwrap();
+    let count = Rc::new(Cell::new(0));
+    let counted = count.clone();
+    let started = watch.start(directory.path(), move |_, watch, change| {
+        counted.set(counted.get() + 1);
+        let change = change.unwrap();
+        if change.kind == ChangeKind::Overflow {
+            assert_eq!(change.path, None);
+            watch.stop();
+        }
+    });
+    started.unwrap();
+    // The kernel tells only once of what happens to the same file twice in a row.
+    for at in 0..=limit {
+        files[at % 2].write_all_at(b"x", 0).unwrap();
+    }
+    assert!(!lp.run(Mode::Default));
+    assert_eq!(count.get(), limit + 1);
 }
 
 #[test]

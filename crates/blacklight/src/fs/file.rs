@@ -164,7 +164,7 @@ impl File {
         poll_fn(|context| Pin::new(&mut *self).poll_read(context, buffer)).await
     }
 
-    /// Reads everything up to the end.
+    /// Reads everything up to the end. What this has read is lost if it is dropped.
     pub async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         self.flush().await?;
         let mut bytes = self.unread().to_owned();

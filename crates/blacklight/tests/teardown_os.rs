@@ -1,0 +1,188 @@
+//! Signals, children, watches, files and lookups that go in any order, with their loop or
+//! without it.
+
+use blacklight::fs::{self, TempDir};
+use blacklight::process::{Child, Command};
+use blacklight::{FsChanges, FsEvent, FsPoll, Loop, Mode, Signal, SignalKind, Signals, dns};
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+const OFTEN: Duration = Duration::from_millis(1);
+
+/// xorshift, so that a failure can be repeated from its seed.
+struct Random(Cell<u64>);
+
+impl Random {
+    fn below(&self, limit: usize) -> usize {
+        let mut state = self.0.get();
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        self.0.set(state);
+        (state % limit as u64) as usize
+    }
+}
+
+/// Something of a loop's that can be dropped at any time.
+#[allow(dead_code, reason = "it is there to be dropped")]
+enum Thing {
+    Signal(Signal),
+    Event(FsEvent),
+    Poll(FsPoll),
+    Child(Child),
+    Task(blacklight::JoinHandle<()>),
+    Lookup(blacklight::Work),
+}
+
+/// All that callbacks have in common, and own: cycles everywhere.
+struct World {
+    things: RefCell<Vec<Thing>>,
+    random: Random,
+    directory: TempDir,
+    kind: SignalKind,
+    /// How many callbacks there are.
+    count: Rc<Cell<usize>>,
+}
+
+/// Counts how many of these there are.
+struct Counted(Rc<Cell<usize>>);
+
+impl Counted {
+    fn new(count: &Rc<Cell<usize>>) -> Counted {
+        count.set(count.get() + 1);
+        Counted(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl World {
+    fn file(&self) -> std::path::PathBuf {
+        self.directory.path().join("file")
+    }
+
+    /// What every callback does.
+    fn stir(self: &Rc<Self>, lp: &Loop) {
+        match self.random.below(6) {
+            0 | 1 => {
+                let len = self.things.borrow().len();
+                if len > 0 {
+                    let at = self.random.below(len);
+                    let thing = self.things.borrow_mut().swap_remove(at);
+                    if let Thing::Task(task) = &thing {
+                        task.cancel();
+                    }
+                    drop(thing);
+                }
+            }
+            2 => blacklight::process::kill(std::process::id(), self.kind).unwrap(),
+            3 => std::fs::write(self.file(), "light").unwrap(),
+            4 => drop(std::fs::remove_file(self.file())),
+            _ => {}
+        }
+        if self.things.borrow().len() < 12 {
+            self.make(lp);
+        }
+    }
+
+    fn make(self: &Rc<Self>, lp: &Loop) {
+        let owned = Counted::new(&self.count);
+        let world = self.clone();
+        let act = move |lp: &Loop| {
+            let _ = &owned;
+            world.stir(lp);
+        };
+        let thing = match self.random.below(9) {
+            0 => {
+                let signal = Signal::new(lp).unwrap();
+                signal.start(self.kind, move |lp, _, _| act(lp)).unwrap();
+                Thing::Signal(signal)
+            }
+            1 => {
+                let event = FsEvent::new(lp).unwrap();
+                let path = self.directory.path();
+                event.start(path, move |lp, _, _| act(lp)).unwrap();
+                Thing::Event(event)
+            }
+            2 => {
+                let poll = FsPoll::new(lp).unwrap();
+                poll.start(self.file(), OFTEN, move |lp, _, _| act(lp))
+                    .unwrap();
+                Thing::Poll(poll)
+            }
+            3 => {
+                let child = Command::new("true").spawn(lp).unwrap();
+                child.on_exit(move |lp, _| act(lp));
+                Thing::Child(child)
+            }
+            4 => {
+                let lookup = dns::lookup_with(lp, "127.0.0.1", 1, move |lp, _| act(lp));
+                Thing::Lookup(lookup.unwrap())
+            }
+            number => Thing::Task(lp.spawn(task(number, self.kind, self.file(), act))),
+        };
+        self.things.borrow_mut().push(thing);
+    }
+}
+
+async fn task(number: usize, kind: SignalKind, file: impl AsRef<Path>, act: impl Fn(&Loop)) {
+    let lp = blacklight::current();
+    let file = file.as_ref();
+    match number {
+        5 => drop(fs::read(file).await),
+        6 => drop(Signals::new(&lp, [kind]).unwrap().recv().await),
+        7 => {
+            let directory = file.parent().unwrap();
+            drop(FsChanges::new(&lp, directory).unwrap().recv().await);
+        }
+        _ => {
+            let output = Command::new("echo").output(&lp).await;
+            assert_eq!(output.unwrap().stdout, b"\n");
+        }
+    }
+    act(&lp);
+}
+
+#[test]
+fn things_dropped_at_random_points_leave_nothing_behind() {
+    let seed = std::env::var("BLACKLIGHT_SEED").ok();
+    let seeds = match seed.and_then(|seed| seed.parse::<u64>().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 1..40,
+    };
+    // Whoever is not there any more to catch it must not be ended by it.
+    let last = Loop::new().unwrap();
+    let kind = SignalKind::realtime(10).unwrap();
+    let _caught = Signals::new(&last, [kind]).unwrap();
+    for seed in seeds {
+        let count = Rc::new(Cell::new(0));
+        let world = Rc::new(World {
+            things: RefCell::default(),
+            random: Random(Cell::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
+            directory: TempDir::new_blocking("teardown").unwrap(),
+            kind,
+            count: count.clone(),
+        });
+        let lp = Loop::new().unwrap();
+        for _ in 0..30 {
+            world.stir(&lp);
+            lp.run(Mode::NoWait);
+        }
+        let things = match seed % 2 {
+            0 => world.things.take(),
+            _ => Vec::new(),
+        };
+        drop(lp);
+        drop(things);
+        let things = world.things.take();
+        drop(things);
+        assert_eq!(count.get(), 0, "seed {seed}");
+        assert_eq!(Rc::strong_count(&world), 1, "seed {seed}");
+    }
+}
