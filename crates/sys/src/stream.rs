@@ -58,7 +58,7 @@ pub fn write(fd: RawFd, buffers: &Buffers, transport: Transport) -> Result<usize
     write_iovecs(fd, &iovecs[..iovecs.len().min(IOV_MAX)], transport)
 }
 
-/// As [`write`], but no more than `limit` bytes, as if the kernel had room for no more.
+/// As [`write()`], but no more than `limit` bytes, as if the kernel had room for no more.
 #[cold]
 pub fn write_part(
     fd: RawFd,
