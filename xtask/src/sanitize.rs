@@ -109,8 +109,6 @@ const PLANS: [Plan; 3] = [
                 "--test",
                 "signals",
                 "--test",
-                "soak",
-                "--test",
                 "threads",
                 "--test",
                 "work",
