@@ -175,11 +175,27 @@ fn write_control(package: &Package, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Asks dpkg whether it would install the packages on this machine, without doing it.
-pub(crate) fn try_install(packages: &[PathBuf]) -> Result<()> {
-    let mut command = Command::new("dpkg");
-    command.args(["--dry-run", "--install"]).args(packages);
-    run_quietly(command)
+/// Installs the packages on a copy of this machine that is gone afterwards, and runs a program
+/// that is built with them, and one of Debian's, there; what the former says.
+pub(crate) fn try_install(packages: &[PathBuf], scratch: &Path) -> Result<String> {
+    workspace::require_tool("unshare", "util-linux")?;
+    fs::create_dir_all(scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    let root = workspace::root();
+    let output = Command::new("timeout")
+        .args(["120", "unshare", "--mount", "sh"])
+        .arg(root.join("xtask/packaging/install.sh"))
+        .arg(scratch)
+        .arg(root.join("xtask/dropin/program.c"))
+        .args(packages)
+        .output()
+        .context("cannot run unshare")?;
+    ensure!(
+        output.status.success(),
+        "dpkg does not install the packages, or they do not work:\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Checks that dpkg accepts a package, would take it as an upgrade, and that what belongs

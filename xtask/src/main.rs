@@ -25,6 +25,7 @@ mod sandbox;
 mod sanitize;
 mod scaling;
 mod selection;
+mod spawning;
 mod test;
 mod workspace;
 
@@ -70,6 +71,8 @@ enum Chore {
     Sanitize(sanitize::Options),
     /// Show how the cost of wake-ups and timers grows with the number of handles.
     Scaling(scaling::Options),
+    /// Show what exits of many children and a spawn from a large process cost.
+    Spawning(spawning::Options),
     /// Run everything that must hold before a change is good.
     Test(test::Options),
     /// The first process inside a sandbox; started by the other chores.
@@ -102,6 +105,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Packaging => packaging::run(),
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Scaling(options) => scaling::run(&options),
+        Chore::Spawning(options) => spawning::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),
         Chore::Bench(options) => bench::run(&options),

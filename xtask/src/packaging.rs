@@ -2,7 +2,8 @@
 //!
 //! A C program is built by what `pkg-config` says, shared and static, and a C++ project with
 //! CMake's `find_package(libuv)`; each is run. They are built against the installation after
-//! it was moved, because nothing in it may name the place where it was made.
+//! it was moved, because nothing in it may name the place where it was made. The Debian packages
+//! are installed on a copy of this machine, and used there.
 
 use crate::compile::run_quietly;
 use crate::install::{Layout, VERSION};
@@ -59,8 +60,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         deb::check(package, &dir.join("deb"))?;
         println!("{}: ok", package.display());
     }
-    deb::try_install(&packages)?;
-    println!("dpkg would install them: ok");
+    let said = deb::try_install(&packages, &dir.join("installed"))?;
+    ensure!(said == VERSION, "installed, the program says {said:?}");
+    println!("installed by dpkg: ok");
     println!("{} passed, 0 failed", 5 + packages.len());
     Ok(ExitCode::SUCCESS)
 }

@@ -9,10 +9,10 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 /// Run all tests: format, lints, unit and integration tests, documentation, ABI, conformance
-/// on every poller, drop-in, sanitizers.
+/// on every poller, drop-in, packaging, sanitizers.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Leave out what takes long: conformance, drop-in and sanitizers.
+    /// Leave out what takes long: conformance, drop-in, packaging and sanitizers.
     #[arg(long)]
     quick: bool,
 }
@@ -86,6 +86,7 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     }
     steps.push(chore(&["dropin"])?);
     steps.push(chore(&["instructions"])?);
+    steps.push(chore(&["packaging"])?);
     steps.push(chore(&["sanitize"])?);
     Ok(steps)
 }

@@ -15,11 +15,14 @@
 use crate::engine::Engine;
 use crate::slab::{NIL, Slab};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
-use blacklight_sys::{Errno, RawFd};
+use blacklight_sys::{Errno, RawFd, epoll};
 use std::collections::VecDeque;
 
 /// What watchers can ask for. Errors and hang-ups come unasked.
 pub(crate) const ASKABLE: u32 = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
+/// Asked for besides, for a descriptor that has one thing to tell: the poller need not repeat it.
+/// Mechanisms that cannot know that do repeat it.
+pub(crate) const ONCE: u32 = epoll::ONCE;
 const UNASKED: u32 = POLLERR | POLLHUP | POLLNVAL;
 
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +173,32 @@ impl Watchers {
         }
     }
 
+    /// Has the watcher want nothing any more; its descriptor, if the poller knows of it.
+    fn withdraw(&mut self, index: u32) -> Option<RawFd> {
+        let watcher = &mut self.slab[index];
+        watcher.wanted = 0;
+        let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));
+        if let Ok(at) = usize::try_from(fd)
+            && self.by_fd.get(at) == Some(&index)
+        {
+            self.by_fd[at] = NIL;
+        }
+        (current != 0).then_some(fd)
+    }
+
+    /// Gives the place of a stopped watcher back.
+    fn remove(&mut self, index: u32) {
+        let place = self.slab[index].queued;
+        if place != NIL {
+            // Its place in the queue would outlive it.
+            self.changes.swap_remove(place as usize);
+            if let Some(&moved) = self.changes.get(place as usize) {
+                self.slab[moved].queued = place;
+            }
+        }
+        self.slab.remove(index);
+    }
+
     /// Takes the next watcher whose owner is to be called.
     fn next_pending(&mut self) -> Option<(u32, Pending)> {
         while let Some(index) = self.pending.pop_front() {
@@ -186,7 +215,7 @@ impl Engine {
     /// Watches for `mask`, in place of what was watched for before. `EEXIST` if another
     /// watcher has the descriptor.
     pub(crate) fn io_start(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
-        debug_assert!(mask != 0 && mask & !ASKABLE == 0);
+        debug_assert!(mask & ASKABLE != 0 && mask & !(ASKABLE | ONCE) == 0);
         self.io_take(index)?;
         let watcher = &mut self.watchers.slab[index];
         watcher.wanted = mask;
@@ -232,15 +261,7 @@ impl Engine {
 
     /// Gives up the descriptor, here and at the poller.
     fn io_withdraw(&mut self, index: u32) {
-        let watcher = &mut self.watchers.slab[index];
-        watcher.wanted = 0;
-        let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));
-        if let Ok(at) = usize::try_from(fd)
-            && self.watchers.by_fd.get(at) == Some(&index)
-        {
-            self.watchers.by_fd[at] = NIL;
-        }
-        if current != 0 {
+        if let Some(fd) = self.watchers.withdraw(index) {
             self.poller.remove(fd);
         }
     }
@@ -248,15 +269,17 @@ impl Engine {
     /// Forgets a watcher.
     pub(crate) fn io_close(&mut self, index: u32) {
         self.io_stop(index);
-        let place = self.watchers.slab[index].queued;
-        if place != NIL {
-            // Its place in the queue would outlive it.
-            self.watchers.changes.swap_remove(place as usize);
-            if let Some(&moved) = self.watchers.changes.get(place as usize) {
-                self.watchers.slab[moved].queued = place;
-            }
+        self.watchers.remove(index);
+    }
+
+    /// Forgets a watcher that was started with [`ONCE`], has had its event, and whose
+    /// descriptor is ours and closed next: the poller has nothing to be told.
+    pub(crate) fn io_retire(&mut self, index: u32) {
+        self.watchers.unfeed(index);
+        if let Some(fd) = self.watchers.withdraw(index) {
+            self.poller.forget(fd);
         }
-        self.watchers.slab.remove(index);
+        self.watchers.remove(index);
     }
 
     /// Tells the poller what has changed. Where it refuses, the owner hears of it in a

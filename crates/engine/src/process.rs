@@ -14,7 +14,7 @@
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
-use crate::io::Owner;
+use crate::io::{ONCE, Owner};
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::poll::POLLIN;
 use blacklight_sys::process::{self, Child, Command, SpawnError};
@@ -151,7 +151,7 @@ impl Engine {
         let watcher = entry.watcher;
         self.watchers.attach(watcher, pidfd.as_raw_fd())?;
         entry.pidfd = Some(pidfd);
-        self.io_start(watcher, POLLIN)
+        self.io_start(watcher, POLLIN | ONCE)
     }
 
     /// Awaits a child by SIGCHLD in place of its pidfd. It may have ended already.
@@ -206,12 +206,17 @@ impl Engine {
     /// The poller says that a child has ended, or that it cannot watch for that.
     pub(crate) fn process_ready(&mut self, process: u32, result: Result<u32, Errno>) {
         match result {
-            // A pidfd that somebody closed behind our back tells nothing any more.
-            // One that is readable stays so, and would fill every batch until it is looked at.
+            // The descriptor has told what it can tell. The child keeps its number until we wait
+            // for it.
             Ok(mask) if mask & POLLIN != 0 => {
-                self.io_stop(self.processes.slab[process].watcher);
+                let entry = &mut self.processes.slab[process];
+                let watcher = std::mem::replace(&mut entry.watcher, NIL);
+                let pidfd = entry.pidfd.take();
+                self.io_retire(watcher);
+                drop(pidfd);
                 self.processes.queue(process);
             }
+            // A pidfd that somebody closed behind our back tells nothing any more.
             _ => self.await_child_by_signal(process),
         }
     }
@@ -241,9 +246,8 @@ impl Engine {
             }
             let (status, signum) = match process::wait(entry.pid) {
                 Ok(None) => {
-                    let (watcher, by_signal) = (entry.watcher, entry.needs_signal);
-                    let watched = watcher != NIL && self.io_start(watcher, POLLIN).is_ok();
-                    if !watched && !by_signal {
+                    // Without memory for the watcher the child is looked at on every turn.
+                    if self.need_child_signal(process).is_err() {
                         self.processes.queue(process);
                     }
                     continue;

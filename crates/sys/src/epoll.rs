@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The edge-triggered flag for [`Epoll::add`].
 pub const EDGE: u32 = libc::EPOLLET as u32;
 
+/// The flag for [`Epoll::add`] that lets a descriptor be reported once.
+pub const ONCE: u32 = libc::EPOLLONESHOT as u32;
+
 /// An epoll instance.
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);

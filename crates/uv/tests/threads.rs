@@ -86,9 +86,14 @@ fn run_thread(options: Option<Options>, entry: Entry, arg: *mut c_void) -> c_int
 static ONCE_CALLS: AtomicUsize = AtomicUsize::new(0);
 static ONCE_DONE: AtomicUsize = AtomicUsize::new(0);
 
+/// Threads that call, or are about to.
+static ONCE_CALLERS: AtomicUsize = AtomicUsize::new(0);
+
 extern "C" fn slow_initialiser() {
     ONCE_CALLS.fetch_add(1, SeqCst);
-    std::thread::sleep(Duration::from_millis(30));
+    while ONCE_CALLERS.load(SeqCst) < 8 {
+        std::thread::yield_now();
+    }
     ONCE_DONE.fetch_add(1, SeqCst);
 }
 
@@ -98,6 +103,7 @@ fn once_runs_once_and_everybody_waits_for_it() {
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
+                ONCE_CALLERS.fetch_add(1, SeqCst);
                 // SAFETY: the guard was initialised as the documentation asks.
                 unsafe { uv_once(&raw mut GUARD, slow_initialiser) };
                 assert_eq!(ONCE_DONE.load(SeqCst), 1);

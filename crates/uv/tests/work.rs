@@ -253,8 +253,13 @@ fn a_child_has_a_pool_of_its_own() {
 #[test]
 #[ignore = "a part of another test"]
 fn a_program_that_ends_early() {
-    unsafe extern "C" fn slow_write(_: *mut Request) {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+    /// Nothing is done before the end has begun.
+    static ENDING: Barrier = Barrier::new(THREADS + 1);
+    static WAITED: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "C" fn late_write(_: *mut Request) {
+        if WAITED.fetch_add(1, SeqCst) < THREADS as u32 {
+            ENDING.wait();
+        }
         // SAFETY: the byte is readable, and descriptor 3 is the pipe that we were given.
         assert_eq!(unsafe { libc::write(3, c"!".as_ptr().cast(), 1) }, 1);
     }
@@ -264,10 +269,11 @@ fn a_program_that_ends_early() {
         // SAFETY: loop and request live for ever.
         assert_eq!(
             // SAFETY: as above.
-            unsafe { uv_queue_work(lp, request, Some(slow_write), None) },
+            unsafe { uv_queue_work(lp, request, Some(late_write), None) },
             0
         );
     }
+    ENDING.wait();
     match std::env::var("UV_TEST_END").as_deref() {
         // SAFETY: nothing else uses the library.
         Ok("shutdown") => unsafe { uv_library_shutdown() },

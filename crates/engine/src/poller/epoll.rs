@@ -71,6 +71,12 @@ impl Epoll {
         self.watched -= 1;
     }
 
+    /// A descriptor that is reported once has been, and is closed next: the kernel forgets it with
+    /// its last copy, and says nothing about it until then.
+    pub(super) fn forget(&mut self) {
+        self.watched -= 1;
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.watched == 0
     }

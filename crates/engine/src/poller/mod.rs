@@ -177,6 +177,14 @@ impl Poller {
         each!(self, poller => poller.remove(fd));
     }
 
+    /// Stops watching a descriptor that was to be reported once, has been, and is closed next.
+    pub(crate) fn forget(&mut self, fd: RawFd) {
+        match self {
+            Poller::Epoll(epoll) => epoll.forget(),
+            other => other.remove(fd),
+        }
+    }
+
     /// Whether nothing is watched but the mailbox.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {

@@ -1,0 +1,118 @@
+//! `uv_async_send` from many threads: no send is lost, and what a thread has written before it
+//! sends is there for the callback to read.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use uv as _;
+
+/// A `uv_loop_t`.
+#[repr(C, align(16))]
+struct Loop([u8; 848]);
+
+/// A `uv_async_t`, of which `data` is looked at.
+#[repr(C, align(16))]
+struct Async {
+    data: *const c_void,
+    rest: [u8; 120],
+}
+
+type Callback = unsafe extern "C" fn(*mut Async);
+
+unsafe extern "C" {
+    fn uv_loop_init(lp: *mut Loop) -> c_int;
+    fn uv_loop_close(lp: *mut Loop) -> c_int;
+    fn uv_run(lp: *mut Loop, mode: c_int) -> c_int;
+    fn uv_async_init(lp: *mut Loop, handle: *mut Async, cb: Option<Callback>) -> c_int;
+    fn uv_async_send(handle: *mut Async) -> c_int;
+    fn uv_close(handle: *mut Async, cb: Option<Callback>);
+}
+
+const THREADS: usize = 4;
+const LETTERS: u64 = 500;
+
+/// What one thread writes and the loop reads, each when it is its turn. The cell is plain
+/// memory: only the sends make it the loop's.
+struct Post {
+    letter: UnsafeCell<u64>,
+    read: AtomicU64,
+    calls: AtomicU64,
+}
+
+// SAFETY: the thread writes the letter only after the last was read, and the loop reads it only
+// after a send.
+unsafe impl Sync for Post {}
+
+unsafe extern "C" fn deliver(handle: *mut Async) {
+    // SAFETY: the post outlives the loop, and see above for the letter.
+    unsafe {
+        let post = &*(*handle).data.cast::<Post>();
+        post.calls.fetch_add(1, Relaxed);
+        let letter = *post.letter.get();
+        assert_eq!(letter, post.read.load(Relaxed) + 1, "one letter at a time");
+        post.read.store(letter, Release);
+        if letter == LETTERS {
+            uv_close(handle, None);
+        }
+    }
+}
+
+/// An async handle that other threads may send to.
+#[derive(Clone, Copy)]
+struct Sender(*mut Async);
+
+// SAFETY: `uv_async_send` may be called from any thread until the handle is closed.
+unsafe impl Send for Sender {}
+
+impl Sender {
+    fn write(self, post: &Post) {
+        for letter in 1..=LETTERS {
+            while post.read.load(Acquire) != letter - 1 {
+                std::thread::yield_now();
+            }
+            // SAFETY: the loop has read the last letter, and will not look before the send.
+            unsafe {
+                *post.letter.get() = letter;
+                assert_eq!(uv_async_send(self.0), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_written_before_a_send_is_read_after_it() {
+    let mut lp = Box::new(Loop([0; 848]));
+    let posts: [Post; THREADS] = std::array::from_fn(|_| Post {
+        letter: UnsafeCell::new(0),
+        read: AtomicU64::new(0),
+        calls: AtomicU64::new(0),
+    });
+    let mut handles: [Async; THREADS] = std::array::from_fn(|at| Async {
+        data: (&raw const posts[at]).cast(),
+        rest: [0xEE; 120],
+    });
+    // SAFETY: the handles and the loop live until all is closed, and only this thread runs it.
+    unsafe {
+        assert_eq!(uv_loop_init(&mut *lp), 0);
+        for handle in &mut handles {
+            assert_eq!(uv_async_init(&mut *lp, handle, Some(deliver)), 0);
+        }
+    }
+    let handles = handles.as_mut_ptr();
+    std::thread::scope(|scope| {
+        for (at, post) in posts.iter().enumerate() {
+            // SAFETY: there are as many handles as posts.
+            let sender = Sender(unsafe { handles.add(at) });
+            scope.spawn(move || sender.write(post));
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { uv_run(&mut *lp, 0) }, 0);
+    });
+    for post in &posts {
+        assert_eq!(post.read.load(Relaxed), LETTERS);
+        assert_eq!(post.calls.load(Relaxed), LETTERS, "no call without a send");
+    }
+    // SAFETY: as above.
+    assert_eq!(unsafe { uv_loop_close(&mut *lp) }, 0);
+}
