@@ -345,7 +345,8 @@ impl Case {
 /// One request of the table in a world of its own.
 struct Ask<'a> {
     case: &'a Case,
-    world: World,
+    /// Requests point into it, so it stays where it is.
+    world: Box<World>,
     request: Box<Request>,
     seen: Box<Seen>,
 }
@@ -355,7 +356,7 @@ impl<'a> Ask<'a> {
         let seen = Box::<Seen>::default();
         Ask {
             case,
-            world,
+            world: Box::new(world),
             request: Box::new(Request::with_data(&*seen)),
             seen,
         }
