@@ -10,6 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// With fewer rounds a spread says nothing.
+const ENOUGH_ROUNDS: usize = 3;
+
 /// What one library yielded, round by round.
 #[derive(Default, Serialize)]
 pub(crate) struct Series {
@@ -184,6 +187,9 @@ impl Summary {
 
     pub(crate) fn print_opening(&self) {
         println!("{}", self.conditions());
+        if self.library != "ours" {
+            println!("ours stands for {}", self.library);
+        }
         if let Some(load) = self.load_average.filter(|load| *load > 0.5) {
             println!(
                 "the machine is busy (load {load}): look at the spread, not only at the ratio"
@@ -191,7 +197,7 @@ impl Summary {
         }
         println!(
             "{:<27} {:>20} {:>20} {:<13} {:>11} {:^13} {:>15}",
-            "benchmark", self.library, "original", "unit", "ratio", "of rounds", "CPU s ours, or."
+            "benchmark", "ours", "original", "unit", "ratio", "of rounds", "CPU s ours, or."
         );
     }
 
@@ -236,6 +242,9 @@ impl Summary {
             .map(|row| format!("{} ({})", row.name, row.ratio()))
             .collect();
         lines.push(match worse.len() {
+            _ if self.rounds < ENOUGH_ROUNDS => {
+                format!("What is below 1 takes {ENOUGH_ROUNDS} rounds to tell from noise.")
+            }
             0 => "No row is below 1 beyond its own spread.".to_owned(),
             _ => format!("Below 1 beyond their own spread: {}.", worse.join(", ")),
         });
@@ -426,6 +435,8 @@ mod tests {
              Below 1 beyond their own spread: slow (0.50 ±0.00).\n\
              Left out: odd (broken by itself)."
         );
+        summary.rounds = 2;
+        assert!(summary.verdict().contains("takes 3 rounds"));
         assert_eq!(summary.markdown().lines().count(), 5);
         assert!(
             summary
