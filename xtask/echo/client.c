@@ -1,9 +1,9 @@
 /* The other side of the echo benchmark, the same for all servers.
  *
- *   client <cpu> <connections> <messages> <port>
+ *   client <cpu> <connections> <messages> <port> [<active>]
  *
- * In each round it sends a message on every connection and takes all the answers, each of
- * which it compares with what it sent. */
+ * In each round it sends a message on every active connection, which is all of them unless it
+ * is told otherwise, and takes all the answers, each of which it compares with what it sent. */
 #include "common.h"
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -32,10 +32,12 @@ static void take(int fd, const char* message) {
 int main(int argc, char** argv) {
   static struct epoll_event events[1024];
   char message[MESSAGE];
-  MUST(argc == 5);
+  MUST(argc == 5 || argc == 6);
   pin(atoi(argv[1]));
+  raise_limit();
   int connections = atoi(argv[2]), epoll = epoll_create1(EPOLL_CLOEXEC);
-  long rounds = atol(argv[3]) / connections;
+  int active = argc == 6 ? atoi(argv[5]) : connections;
+  long rounds = atol(argv[3]) / active;
   int* fds = calloc(connections, sizeof *fds);
   for (int i = 0; i < connections; i++) {
     struct epoll_event event = {.events = EPOLLIN};
@@ -44,9 +46,9 @@ int main(int argc, char** argv) {
   }
   for (long round = 0; round < rounds; round++) {
     memset(message, (int) round, sizeof message);
-    for (int i = 0; i < connections; i++)
+    for (int i = 0; i < active; i++)
       MUST(send(fds[i], message, MESSAGE, 0) == MESSAGE);
-    for (int left = connections; left > 0;) {
+    for (int left = active; left > 0;) {
       int count = epoll_wait(epoll, events, 1024, -1);
       MUST(count > 0);
       for (int i = 0; i < count; i++)

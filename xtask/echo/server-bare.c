@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   static char buffer[ROOM];
   MUST(argc == 4);
   pin(atoi(argv[1]));
+  raise_limit();
   int connections = atoi(argv[2]);
   double messages = atof(argv[3]), bytes = 0, start = 0, turns = 0;
   int epoll = epoll_create1(EPOLL_CLOEXEC), accepted = 0;

@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
   int size = sizeof address;
   MUST(argc == 4);
   pin(atoi(argv[1]));
+  raise_limit();
   connections = atoi(argv[2]);
   messages = atof(argv[3]);
   MUST(uv_ip4_addr("127.0.0.1", 0, &address) == 0);

@@ -1,11 +1,14 @@
-//! `cargo xtask bench`: libuv's own benchmark programs, with ours and the original turn about.
+//! `cargo xtask bench`: libuv's own benchmark programs and some that it lacks, with our library
+//! and the original turn about.
 //!
-//! One executable, compiled once against the original's header, runs with either library. The
+//! Each executable is compiled once against the original's header and runs with either library. The
 //! two take turns within one round and change the order from round to round, so that
 //! whatever else the machine is doing meets both alike; what counts is the median of the rounds.
 //! Every run is a sandbox of its own, and its processor time is recorded besides what it prints.
 
 mod chart;
+mod own;
+mod publish;
 mod readings;
 mod report;
 
@@ -16,13 +19,15 @@ use crate::sandbox::{Ended, Job, Run, Sandbox};
 use crate::{selection, workspace};
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use own::Own;
+use publish::Publication;
 use readings::Reading;
 use report::{Row, Series, Summary};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// What is run when nothing is named.
+/// What is run of libuv's list when nothing is named.
 const BY_DEFAULT: [&str; 13] = [
     "loop_count",
     "loop_count_timed",
@@ -53,7 +58,7 @@ const NOT_A_MEASUREMENT: &str = "sizes";
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Run libuv's own benchmark programs with ours and the original turn about.
+/// Run libuv's benchmark programs and some of our own with ours and the original turn about.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// How many times each benchmark runs with each library [default: 5, quick: 3, full: 10].
@@ -62,12 +67,15 @@ pub(crate) struct Options {
     /// Of the default benchmarks only those that take less than a quarter of a minute.
     #[arg(long, conflicts_with_all = ["full", "all"])]
     quick: bool,
-    /// Every benchmark of the list, and more rounds.
+    /// Every benchmark, and more rounds.
     #[arg(long)]
     full: bool,
-    /// Every benchmark of the list.
+    /// Every benchmark.
     #[arg(long)]
     all: bool,
+    /// Write the table and the chart into docs/PERFORMANCE.md and README.md.
+    #[arg(long, requires = "full", conflicts_with_all = ["names", "library"])]
+    publish: bool,
     /// The library to compare with the original: `ours`, `original`, or a path.
     #[arg(long, default_value = "ours")]
     library: Library,
@@ -90,11 +98,19 @@ impl Options {
     }
 }
 
-/// A benchmark of the runner's list.
+/// A benchmark and who runs it.
 struct Benchmark {
     name: String,
-    /// Whether other processes take part, which only the runner can start.
-    has_helpers: bool,
+    program: Program,
+}
+
+enum Program {
+    /// An entry of the runner's list.
+    Runner {
+        /// Whether other processes take part, which only the runner can start.
+        has_helpers: bool,
+    },
+    Own(&'static Own),
 }
 
 /// One of the two sides of the comparison.
@@ -113,6 +129,8 @@ enum Measured {
 struct Bench {
     sandbox: Sandbox,
     runner: PathBuf,
+    /// The executables of our own benchmarks.
+    own_dir: PathBuf,
     ours: Side,
     original: Side,
     rounds: usize,
@@ -120,11 +138,20 @@ struct Bench {
 
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let publication = options
+        .publish
+        .then(|| Publication::prepare(workspace::root()))
+        .transpose()?;
     let original = Original::obtain()?;
     let original_library = original.library()?;
     let library = options.library.build(&original)?;
     let runner = original.benchmark_runner()?;
-    let list = list_benchmarks(&runner, &original_library)?;
+    let own_dir = own::build(&original)?;
+    let mut list = list_benchmarks(&runner, &original_library)?;
+    list.extend(own::ALL.iter().map(|own| Benchmark {
+        name: own.name.to_owned(),
+        program: Program::Own(own),
+    }));
     let chosen = choose(&list, options)?;
 
     let sandbox = Sandbox::open(&original)?;
@@ -139,6 +166,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let bench = Bench {
         sandbox,
         runner,
+        own_dir,
         ours,
         original,
         rounds: options.rounds(),
@@ -146,6 +174,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let summary = bench.measure_all(&chosen, &options.library)?;
     let files = summary.write(&workspace::target_subdir("bench")?)?;
     summary.print_closing(&files);
+    if let Some(publication) = publication {
+        publication.write(&summary)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -171,7 +202,9 @@ fn parse_list(output: &str) -> Vec<Benchmark> {
         let name = line.split_whitespace().next()?.to_owned();
         Some(Benchmark {
             name,
-            has_helpers: line.contains("(helpers:"),
+            program: Program::Runner {
+                has_helpers: line.contains("(helpers:"),
+            },
         })
     };
     output.lines().filter_map(benchmark).collect()
@@ -191,6 +224,7 @@ fn choose<'a>(list: &'a [Benchmark], options: &Options) -> Result<Vec<&'a Benchm
         let leave_out = |name: &str| options.quick && SLOW.contains(&name);
         BY_DEFAULT
             .into_iter()
+            .chain(own::ALL.iter().map(|own| own.name))
             .filter(|name| !leave_out(name))
             .collect()
     };
@@ -240,8 +274,8 @@ impl Bench {
                     return Ok(Measured::Nothing(format!("not yet: needs {function}")));
                 }
                 if let Err(reason) = take(&run, readings, series) {
-                    let who = self.who_fails(benchmark, whose)?;
-                    return Ok(Measured::Nothing(format!("fails with {who}: {reason}")));
+                    let verdict = self.who_fails(benchmark, whose)?;
+                    return Ok(Measured::Nothing(format!("{verdict}: {reason}")));
                 }
                 bar.inc(1);
             }
@@ -266,8 +300,8 @@ impl Bench {
         };
         let run = self.run_once(benchmark, other)?;
         Ok(match run.ended {
-            Ended::Exited(0) => whose.to_owned(),
-            _ => "both libraries".to_owned(),
+            Ended::Exited(0) => format!("fails with {whose}"),
+            _ => "broken by itself, fails with both".to_owned(),
         })
     }
 
@@ -275,16 +309,16 @@ impl Bench {
     /// with helpers the runner starts all of them.
     fn run_once(&self, benchmark: &Benchmark, side: &Side) -> Result<Run> {
         let name = benchmark.name.as_str();
-        let arguments = if benchmark.has_helpers {
-            &[name][..]
-        } else {
-            &[name, name][..]
+        let (program, arguments) = match benchmark.program {
+            Program::Runner { has_helpers: true } => (self.runner.clone(), &[name][..]),
+            Program::Runner { has_helpers: false } => (self.runner.clone(), &[name, name][..]),
+            Program::Own(own) => (own.program(&self.own_dir), own.arguments),
         };
         let poller = side
             .poller
             .map(|poller| ("BLACKLIGHT_POLLER", poller.name()));
         self.sandbox.run(&Job {
-            program: &self.runner,
+            program: &program,
             arguments,
             library_dir: &side.library_dir,
             environment: poller.as_slice(),
@@ -307,7 +341,7 @@ fn take(run: &Run, readings: &[Reading], series: &mut [Series]) -> Result<(), St
         let value = reading
             .value(run)
             .ok_or_else(|| format!("cannot read {last_line:?}"))?;
-        series.push(value, run);
+        series.push(value, reading.floor(run), run);
     }
     Ok(())
 }
@@ -320,8 +354,14 @@ mod tests {
     fn list_knows_who_has_helpers() {
         let list = parse_list("async1\nping_pongs                (helpers: tcp4_echo_server)\n");
         assert_eq!(list[0].name, "async1");
-        assert!(!list[0].has_helpers);
+        assert!(matches!(
+            list[0].program,
+            Program::Runner { has_helpers: false }
+        ));
         assert_eq!(list[1].name, "ping_pongs");
-        assert!(list[1].has_helpers);
+        assert!(matches!(
+            list[1].program,
+            Program::Runner { has_helpers: true }
+        ));
     }
 }

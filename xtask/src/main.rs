@@ -47,7 +47,7 @@ enum Chore {
     Conformance(conformance::Options),
     /// Compare headers and exported symbols with the original's.
     Abi(abi::Options),
-    /// Run libuv's own benchmark programs with ours and the original turn about.
+    /// Run libuv's benchmark programs and some of our own with ours and the original turn about.
     Bench(bench::Options),
     /// Measure a server's processor time per 64-byte echo.
     BenchEcho(echo::Options),

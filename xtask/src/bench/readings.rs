@@ -1,5 +1,6 @@
 //! What to read of each benchmark: where the number stands, its unit, and which way is better.
 
+use super::own;
 use crate::sandbox::Run;
 use serde::Serialize;
 
@@ -27,6 +28,29 @@ enum Source {
     },
     /// User and system time.
     ProcessorTime,
+    /// What a program of ours prints: the line `label: number unit`, where the label is the
+    /// suffix; with a floor also `label (floor): number unit`.
+    Labelled { has_floor: bool },
+}
+
+impl Reading {
+    /// A cost that a program of ours prints.
+    pub(crate) const fn cost(suffix: &'static str, unit: &'static str) -> Reading {
+        Reading {
+            suffix,
+            unit,
+            better: Better::Lower,
+            source: Source::Labelled { has_floor: false },
+        }
+    }
+
+    /// Such a cost with what no library can be below.
+    pub(crate) const fn cost_above_floor(suffix: &'static str, unit: &'static str) -> Reading {
+        Reading {
+            source: Source::Labelled { has_floor: true },
+            ..Reading::cost(suffix, unit)
+        }
+    }
 }
 
 const fn rate(unit: &'static str, line: &'static str, before: &'static str) -> Reading {
@@ -141,6 +165,9 @@ const UNKNOWN: &[Reading] = &[Reading {
 
 /// What to read of a benchmark.
 pub(crate) fn of(name: &str) -> &'static [Reading] {
+    if let Some(own) = own::find(name) {
+        return own.readings;
+    }
     let found = READINGS.iter().find(|(prefix, _)| name.starts_with(prefix));
     found.map_or(UNKNOWN, |(_, readings)| readings)
 }
@@ -151,7 +178,25 @@ impl Reading {
         match self.source {
             Source::Printed { line, before } => printed(&run.output, line, before),
             Source::ProcessorTime => Some(run.cpu.as_secs_f64()),
+            Source::Labelled { .. } => self.labelled(&run.output, ""),
         }
+    }
+
+    /// What no library can be below, if the run has it.
+    pub(crate) fn floor(&self, run: &Run) -> Option<f64> {
+        match self.source {
+            Source::Labelled { has_floor: true } => self.labelled(&run.output, " (floor)"),
+            _ => None,
+        }
+    }
+
+    fn labelled(&self, output: &str, remark: &str) -> Option<f64> {
+        let label = format!("{}{remark}: ", self.suffix.trim_start());
+        let number = |line: &str| {
+            let rest = line.strip_prefix(&label)?.strip_suffix(self.unit)?;
+            rest.trim_end().parse().ok()
+        };
+        output.lines().find_map(number)
     }
 }
 
@@ -172,13 +217,17 @@ mod tests {
     use crate::sandbox::Ended;
     use std::time::Duration;
 
-    fn read(name: &str, output: &str) -> Vec<f64> {
-        let run = Run {
+    fn run(output: &str) -> Run {
+        Run {
             ended: Ended::Exited(0),
             output: output.to_owned(),
             wall: Duration::from_secs(3),
             cpu: Duration::from_millis(1500),
-        };
+        }
+    }
+
+    fn read(name: &str, output: &str) -> Vec<f64> {
+        let run = run(output);
         of(name)
             .iter()
             .map(|reading| reading.value(&run).expect(output))
@@ -278,6 +327,28 @@ mod tests {
         assert_eq!(
             read("fs_stat", output),
             [1_428_571.0, 111_111.0, 250_000.0, 333_333.0]
+        );
+    }
+
+    #[test]
+    fn labels_tell_readings_and_their_floors_apart() {
+        let output = "8 of 8: 15.5 ns/message\n8 of 8 (floor): 12 ns/message\n\
+            8 of 10000 (floor): 13 ns/message\n8 of 10000: 17 ns/message\n";
+        assert_eq!(read("idle_connections", output), [15.5, 17.0]);
+        let floors = of("idle_connections")
+            .iter()
+            .map(|reading| reading.floor(&run(output)));
+        assert_eq!(floors.collect::<Vec<_>>(), [Some(12.0), Some(13.0)]);
+        let read = &of("fs_read_4k")[0];
+        assert_eq!(read.value(&run("sync: 3 ns/message")), None);
+        assert_eq!(read.floor(&run("sync (floor): 3 ns/read")), None);
+    }
+
+    #[test]
+    fn spawn_is_not_taken_for_spawn_large() {
+        assert_eq!(
+            read("spawn_large", "1 GiB: 2 ns/spawn\nsmall: 1 ns/spawn"),
+            [1.0, 2.0]
         );
     }
 

@@ -10,17 +10,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// With fewer rounds a spread says nothing.
+const ENOUGH_ROUNDS: usize = 3;
+
 /// What one library yielded, round by round.
 #[derive(Default, Serialize)]
 pub(crate) struct Series {
     values: Vec<f64>,
+    /// What no library can be below, where the benchmark measures that as well.
+    floors: Vec<f64>,
     wall_s: Vec<f64>,
     cpu_s: Vec<f64>,
 }
 
 impl Series {
-    pub(crate) fn push(&mut self, value: f64, run: &Run) {
+    pub(crate) fn push(&mut self, value: f64, floor: Option<f64>, run: &Run) {
         self.values.push(value);
+        self.floors.extend(floor);
         self.wall_s.push(run.wall.as_secs_f64());
         self.cpu_s.push(run.cpu.as_secs_f64());
     }
@@ -29,15 +35,9 @@ impl Series {
         median(&self.values)
     }
 
-    /// The median distance from the median, in per cent of it.
+    /// The spread in per cent of the median.
     fn spread_percent(&self) -> f64 {
-        let middle = self.median();
-        let distances: Vec<f64> = self
-            .values
-            .iter()
-            .map(|value| (value - middle).abs())
-            .collect();
-        100.0 * median(&distances) / middle
+        100.0 * spread(&self.values) / self.median()
     }
 }
 
@@ -49,8 +49,12 @@ pub(crate) struct Row {
     better: Better,
     /// How many times as good as the original; above 1 ours is better.
     pub(crate) ratio: f64,
-    /// The worst and the best of the rounds taken by themselves.
+    /// How far the ratios of the rounds, taken by themselves, typically are from their middle.
+    ratio_spread: f64,
+    /// The worst and the best of them.
     ratio_range: [f64; 2],
+    /// What no library can be below, over the rounds of both sides.
+    floor_median: Option<f64>,
     ours_median: f64,
     ours_spread_percent: f64,
     original_median: f64,
@@ -69,15 +73,18 @@ impl Row {
         let ratios: Vec<f64> = rounds
             .map(|(ours, original)| ratio(*ours, *original))
             .collect();
+        let floors = [&ours.floors[..], &original.floors[..]].concat();
         Row {
             name,
             unit: reading.unit,
             better: reading.better,
             ratio: ratio(ours.median(), original.median()),
+            ratio_spread: spread(&ratios),
             ratio_range: [
                 ratios.iter().copied().fold(f64::INFINITY, f64::min),
                 ratios.iter().copied().fold(0.0, f64::max),
             ],
+            floor_median: (!floors.is_empty()).then(|| median(&floors)),
             ours_median: ours.median(),
             ours_spread_percent: ours.spread_percent(),
             original_median: original.median(),
@@ -87,20 +94,54 @@ impl Row {
         }
     }
 
+    /// Whether ours is worse by more than the rounds differ among themselves.
+    fn is_worse(&self) -> bool {
+        self.ratio + self.ratio_spread < 1.0
+    }
+
+    fn ours(&self) -> String {
+        side(self.ours_median, self.ours_spread_percent)
+    }
+
+    fn original(&self) -> String {
+        side(self.original_median, self.original_spread_percent)
+    }
+
+    fn ratio(&self) -> String {
+        format!("{:.2} ±{:.2}", self.ratio, self.ratio_spread)
+    }
+
     fn print(&self) {
-        let side = |value: f64, spread: f64| format!("{} ±{spread:.1}%", readable(value));
-        println!(
-            "{:<27} {:>20} {:>20} {:<13} {:>6.2} {:>6.2}–{:<6.2} {:>7.2} {:>7.2}",
+        print!(
+            "{:<27} {:>20} {:>20} {:<13} {:>11} {:>6.2}–{:<6.2} {:>7.2} {:>7.2}",
             self.name,
-            side(self.ours_median, self.ours_spread_percent),
-            side(self.original_median, self.original_spread_percent),
+            self.ours(),
+            self.original(),
             self.unit,
-            self.ratio,
+            self.ratio(),
             self.ratio_range[0],
             self.ratio_range[1],
             median(&self.ours.cpu_s),
             median(&self.original.cpu_s),
         );
+        match self.floor_median {
+            Some(floor) => println!("  floor {}", readable(floor)),
+            None => println!(),
+        }
+    }
+
+    fn markdown(&self) -> String {
+        let floor = self.floor_median.map_or(String::new(), readable);
+        format!(
+            "| {} | {} | {} | {} | {floor} | {} | {:.2}–{:.2} |\n",
+            self.name,
+            self.unit,
+            self.ours(),
+            self.original(),
+            self.ratio(),
+            self.ratio_range[0],
+            self.ratio_range[1],
+        )
     }
 }
 
@@ -111,6 +152,8 @@ pub(crate) struct Summary {
     library: String,
     rounds: usize,
     machine: String,
+    /// How many processes wanted a processor when it began, over the last minute.
+    load_average: Option<f64>,
     geometric_mean: Option<f64>,
     rows: Vec<Row>,
     /// Benchmarks that could not be compared, and why.
@@ -120,6 +163,7 @@ pub(crate) struct Summary {
 /// The files that a summary was written to.
 pub(crate) struct Files {
     json: PathBuf,
+    table: PathBuf,
     chart: PathBuf,
 }
 
@@ -134,6 +178,7 @@ impl Summary {
             library,
             rounds,
             machine: describe_machine(),
+            load_average: load_average(),
             geometric_mean: None,
             rows: Vec::new(),
             not_compared: Vec::new(),
@@ -141,15 +186,30 @@ impl Summary {
     }
 
     pub(crate) fn print_opening(&self) {
+        println!("{}", self.conditions());
+        if self.library != "ours" {
+            println!("ours stands for {}", self.library);
+        }
+        if let Some(load) = self.load_average.filter(|load| *load > 0.5) {
+            println!(
+                "the machine is busy (load {load}): look at the spread, not only at the ratio"
+            );
+        }
         println!(
-            "{}; medians of {}; ratio above 1: ours is better",
+            "{:<27} {:>20} {:>20} {:<13} {:>11} {:^13} {:>15}",
+            "benchmark", "ours", "original", "unit", "ratio", "of rounds", "CPU s ours, or."
+        );
+    }
+
+    /// Where and how it was measured, in a sentence or two.
+    pub(crate) fn conditions(&self) -> String {
+        let load = self.load_average.unwrap_or(f64::NAN);
+        format!(
+            "{}, load {load:.2} before; medians of {} turn about; ± is the median distance from \
+             the median. Ratio above 1: ours is better.",
             self.machine,
             rounds(self.rounds)
-        );
-        println!(
-            "{:<27} {:>20} {:>20} {:<13} {:>6} {:^13} {:>15}",
-            "benchmark", self.library, "original", "unit", "ratio", "of rounds", "CPU s ours, or."
-        );
+        )
     }
 
     /// Takes in what came of a benchmark, and prints it.
@@ -168,37 +228,88 @@ impl Summary {
         self.geometric_mean = geometric_mean(&ratios);
     }
 
-    pub(crate) fn print_closing(&self, files: &Files) {
-        if let Some(mean) = self.geometric_mean {
-            println!("geometric mean of {} ratios: {mean:.3}", self.rows.len());
+    /// The mean, what is worse than the original beyond its own spread, and what was left out.
+    pub(crate) fn verdict(&self) -> String {
+        let Some(mean) = self.geometric_mean else {
+            return "nothing could be compared".to_owned();
+        };
+        let mut lines = vec![format!(
+            "Geometric mean of {} ratios: {mean:.3}.",
+            self.rows.len()
+        )];
+        let worse = self.rows.iter().filter(|row| row.is_worse());
+        let worse: Vec<String> = worse
+            .map(|row| format!("{} ({})", row.name, row.ratio()))
+            .collect();
+        lines.push(match worse.len() {
+            _ if self.rounds < ENOUGH_ROUNDS => {
+                format!("What is below 1 takes {ENOUGH_ROUNDS} rounds to tell from noise.")
+            }
+            0 => "No row is below 1 beyond its own spread.".to_owned(),
+            _ => format!("Below 1 beyond their own spread: {}.", worse.join(", ")),
+        });
+        for (name, reason) in &self.not_compared {
+            lines.push(format!(
+                "Left out: {name} ({}).",
+                reason.trim_end_matches('.')
+            ));
         }
-        println!(
-            "written to {} and {}",
-            files.json.display(),
-            files.chart.display()
-        );
+        lines.join("\n")
     }
 
-    /// Writes the JSON, under its date and as the latest, and the chart.
-    pub(crate) fn write(&self, dir: &Path) -> Result<Files> {
-        let dated = dir.join(format!("{}.json", self.time));
-        let text = serde_json::to_string_pretty(self).context("cannot write the numbers")?;
-        fs::write(&dated, text).with_context(|| format!("cannot write {}", dated.display()))?;
-        workspace::copy_into_place(&dated, &dir.join("latest.json"))?;
-        let bars: Vec<(&str, f64)> = self
-            .rows
-            .iter()
-            .map(|row| (row.name.as_str(), row.ratio))
-            .collect();
-        let chart = dir.join("latest.svg");
+    /// The rows as a table.
+    pub(crate) fn markdown(&self) -> String {
+        let head = "| benchmark | unit | ours | the original | bare loop | ratio | of rounds |\n\
+                    | --- | --- | ---: | ---: | ---: | ---: | --- |\n";
+        let rows = self.rows.iter().map(Row::markdown);
+        rows.fold(head.to_owned(), |table, row| table + &row)
+    }
+
+    /// The ratios as a picture.
+    pub(crate) fn chart(&self) -> String {
+        let bars = self.rows.iter().map(|row| (row.name.as_str(), row.ratio));
         let title = format!(
             "Blacklight compared with libuv, medians of {}",
             rounds(self.rounds)
         );
-        fs::write(&chart, chart::draw(&title, &bars, self.geometric_mean))
-            .with_context(|| format!("cannot write {}", chart.display()))?;
-        Ok(Files { json: dated, chart })
+        chart::draw(&title, &bars.collect::<Vec<_>>(), self.geometric_mean)
     }
+
+    pub(crate) fn print_closing(&self, files: &Files) {
+        println!("{}", self.verdict());
+        println!(
+            "written to {}, {} and {}",
+            files.json.display(),
+            files.table.display(),
+            files.chart.display()
+        );
+    }
+
+    /// Writes the JSON, under its date and as the latest, the table and the chart.
+    pub(crate) fn write(&self, dir: &Path) -> Result<Files> {
+        let write = |name: &str, text: String| -> Result<PathBuf> {
+            let path = dir.join(name);
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(path)
+        };
+        let text = serde_json::to_string_pretty(self).context("cannot write the numbers")?;
+        let json = write(&format!("{}.json", self.time), text)?;
+        workspace::copy_into_place(&json, &dir.join("latest.json"))?;
+        Ok(Files {
+            json,
+            table: write(
+                "latest.md",
+                format!("{}\n{}\n", self.markdown(), self.verdict()),
+            )?,
+            chart: write("latest.svg", self.chart())?,
+        })
+    }
+}
+
+/// The load of the last minute.
+fn load_average() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
 }
 
 /// The processor, how many there are, and the kernel.
@@ -237,6 +348,17 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The median distance from the median, which a single wild round does not move.
+fn spread(values: &[f64]) -> f64 {
+    let middle = median(values);
+    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    median(&distances)
+}
+
+fn side(value: f64, spread_percent: f64) -> String {
+    format!("{} ±{spread_percent:.1}%", readable(value))
+}
+
 fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     if ratios.is_empty() {
         return None;
@@ -272,20 +394,55 @@ mod tests {
         assert_eq!(geometric_mean(&[]), None);
     }
 
-    #[test]
-    fn lower_is_better_turns_the_ratio() {
-        let series = |value: f64| Series {
-            values: vec![value],
+    fn row(name: &str, ours: &[f64], original: &[f64]) -> Row {
+        let series = |values: &[f64]| Series {
+            values: values.to_vec(),
+            floors: vec![0.5],
             wall_s: vec![1.0],
             cpu_s: vec![1.0],
         };
         let reading = &super::super::readings::of("million_timers")[0];
-        let row = Row::new(
-            "million_timers".to_owned(),
-            reading,
-            series(1.0),
-            series(2.0),
+        Row::new(name.to_owned(), reading, series(ours), series(original))
+    }
+
+    #[test]
+    fn lower_is_better_turns_the_ratio() {
+        assert_eq!(row("million_timers", &[1.0], &[2.0]).ratio, 2.0);
+    }
+
+    #[test]
+    fn a_wild_round_does_not_move_the_spread() {
+        assert_eq!(spread(&[1.0, 1.5, 0.5, 50.0, 1.0]), 0.5);
+        assert_eq!(spread(&[7.0]), 0.0);
+    }
+
+    #[test]
+    fn verdict_names_what_is_worse_beyond_its_spread_and_what_was_left_out() {
+        let mut summary = Summary::new("ours".to_owned(), 3).unwrap();
+        assert_eq!(summary.verdict(), "nothing could be compared");
+        summary.add(
+            "some",
+            Measured::Rows(vec![
+                row("noisy", &[1.0, 1.1, 2.0], &[1.0, 1.0, 1.0]),
+                row("slow", &[2.0, 2.0, 2.0], &[1.0, 1.0, 1.01]),
+                row("fast", &[1.0, 1.0, 1.0], &[4.0, 4.0, 4.0]),
+            ]),
         );
-        assert_eq!(row.ratio, 2.0);
+        summary.add("odd", Measured::Nothing("broken by itself".to_owned()));
+        assert_eq!(
+            summary.verdict(),
+            "Geometric mean of 3 ratios: 1.221.\n\
+             Below 1 beyond their own spread: slow (0.50 ±0.00).\n\
+             Left out: odd (broken by itself)."
+        );
+        summary.rounds = 2;
+        assert!(summary.verdict().contains("takes 3 rounds"));
+        assert_eq!(summary.markdown().lines().count(), 5);
+        assert!(
+            summary
+                .markdown()
+                .contains("| fast | s CPU | 1.000 ±0.0% |")
+        );
+        assert!(summary.markdown().contains("| 0.500 | 4.00 ±0.00 |"));
     }
 }
