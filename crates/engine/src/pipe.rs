@@ -37,7 +37,7 @@ impl Engine {
             return Ok(());
         }
         let socket = socket::socket(socket::AF_UNIX, socket::SOCK_STREAM)?;
-        self.stream_attach(index, socket)
+        self.stream_attach_socket(index, socket)
             .map_err(|(error, _)| error)
     }
 
@@ -67,7 +67,7 @@ impl Engine {
             Err(Errno::ENOENT) => return Err(Errno::EACCES),
             bound => bound?,
         }
-        self.stream_attach(index, socket)
+        self.stream_attach_socket(index, socket)
             .map_err(|(error, _)| error)?;
         if let Some(extra) = self.known_extra(index) {
             extra.path = path;

@@ -70,7 +70,7 @@ impl Engine {
         let key = self.stream_init(token, HandleKind::Tcp)?;
         if let Some(socket) = socket {
             let index = self.open_stream(key)?;
-            self.stream_attach(index, socket)
+            self.stream_attach_socket(index, socket)
                 .map_err(|(error, _)| error)?;
         }
         Ok(key)
@@ -82,7 +82,7 @@ impl Engine {
             return Ok(());
         }
         let socket = socket::socket(family, socket::SOCK_STREAM)?;
-        self.stream_attach(index, socket)
+        self.stream_attach_socket(index, socket)
             .map_err(|(error, _)| error)
     }
 

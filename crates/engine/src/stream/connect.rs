@@ -216,9 +216,11 @@ impl Engine {
         }
         let client = self.open_stream(client)?;
         let accepted = self.take_accepted(server)?;
-        let attached = self
-            .stream_attach(client, accepted)
-            .map_err(|(error, _)| error);
+        let attached = match self.stream(server).listening {
+            true => self.stream_attach_socket(client, accepted),
+            false => self.stream_attach(client, accepted),
+        };
+        let attached = attached.map_err(|(error, _)| error);
         if attached.is_ok() {
             let client = self.stream_mut(client);
             client.readable = true;

@@ -306,24 +306,36 @@ impl Engine {
         fd.map(Descriptor::raw).ok_or(Errno::EBADF)
     }
 
-    /// Gives a stream its descriptor, which must not be blocking. On error the descriptor
-    /// comes back.
+    /// Gives a stream its descriptor, of whatever kind. As [`stream_attach_socket`].
+    ///
+    /// [`stream_attach_socket`]: Engine::stream_attach_socket
     pub(crate) fn stream_attach(
         &mut self,
         stream: u32,
         fd: Descriptor,
     ) -> Result<(), (Errno, Descriptor)> {
-        let watcher = self.streams.slab[stream].watcher;
-        let checked = self.streams.slab[stream]
-            .fd
-            .as_ref()
-            .map_or(Ok(()), |_| Err(Errno::EBUSY))
-            .and_then(|()| Transport::of(fd.raw()));
-        let transport = match checked {
+        let transport = match Transport::of(fd.raw()) {
             Ok(transport) => transport,
             Err(error) => return Err((error, fd)),
         };
-        if let Err(error) = self.watchers.attach(watcher, fd.raw()) {
+        self.stream_attach_socket(stream, fd)?;
+        self.streams.slab[stream].transport = transport;
+        Ok(())
+    }
+
+    /// Gives a stream its descriptor, which is a socket and must not be blocking. On error the
+    /// descriptor comes back.
+    pub(crate) fn stream_attach_socket(
+        &mut self,
+        stream: u32,
+        fd: Descriptor,
+    ) -> Result<(), (Errno, Descriptor)> {
+        let entry = &self.streams.slab[stream];
+        let attached = match entry.fd {
+            Some(_) => Err(Errno::EBUSY),
+            None => self.watchers.attach(entry.watcher, fd.raw()),
+        };
+        if let Err(error) = attached {
             return Err((error, fd));
         }
         if self.streams.slab[stream].kind == HandleKind::Tcp {
@@ -332,7 +344,7 @@ impl Engine {
             let _ = tcp::apply_options(fd.raw(), self.streams.slab[stream].nodelay, keepalive);
         }
         let stream = &mut self.streams.slab[stream];
-        stream.transport = transport;
+        stream.transport = Transport::Socket;
         stream.fd = Some(fd);
         Ok(())
     }
