@@ -29,6 +29,8 @@ pub(crate) struct Inner {
     loops: Cell<usize>,
     is_closed: Cell<bool>,
     is_running: Cell<bool>,
+    /// One moment, as Rust's clock and the engine's tell it.
+    epoch: (Instant, u64),
     /// Room to read into, unless it is in use.
     scratch: Cell<Option<Box<[u8]>>>,
     /// The Node on this loop, if there is one.
@@ -50,6 +52,14 @@ impl Inner {
 
     pub(crate) fn is_running(&self) -> bool {
         self.is_running.get()
+    }
+
+    /// A moment on the engine's clock. Rounded to the later side of the epoch's two readings, it
+    /// is never early.
+    pub(crate) fn ns_at(&self, moment: Instant) -> u64 {
+        let (epoch, epoch_ns) = self.epoch;
+        let since = moment.saturating_duration_since(epoch);
+        epoch_ns.saturating_add(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Lends the loop's own room. Whoever is called meanwhile and needs it gets another.
@@ -178,7 +188,9 @@ impl Builder {
         }
         let mut table = Table::default();
         let tasks = Tasks::new(&mut engine, &mut table)?;
+        let epoch = (Instant::now(), engine.clock_ns());
         let inner = Inner {
+            epoch,
             engine: RefCell::new(engine),
             table: RefCell::new(table),
             observer: RefCell::default(),
@@ -534,6 +546,7 @@ impl Inner {
     }
 }
 
-fn gone() -> io::Error {
+/// What is said of a loop that does not live any more.
+pub(crate) fn gone() -> io::Error {
     io::Error::other("the loop is gone")
 }

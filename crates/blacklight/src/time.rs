@@ -32,16 +32,20 @@ impl Loop {
     /// ```
     pub fn sleep(&self, time: Duration) -> Sleep {
         let now_ns = self.0.engine().clock_ns();
+        self.sleep_to(now_ns.saturating_add(nanoseconds(time)))
+    }
+
+    fn sleep_to(&self, due_ns: u64) -> Sleep {
         Sleep {
             inner: self.0.clone(),
-            due_ns: now_ns.saturating_add(nanoseconds(time)),
+            due_ns,
             timer: None,
         }
     }
 
     /// Waits until a moment.
     pub fn sleep_until(&self, moment: Instant) -> Sleep {
-        self.sleep(moment.saturating_duration_since(Instant::now()))
+        self.sleep_to(self.0.ns_at(moment))
     }
 
     /// Waits for a future, but not for longer than `time`: then the future is dropped.
@@ -119,7 +123,12 @@ impl Sleep {
     /// Waits for `time` from now on, in place of what was waited for before.
     pub fn reset(&mut self, time: Duration) {
         let now_ns = self.inner.engine().clock_ns();
-        self.reset_to(now_ns.saturating_add(nanoseconds(time)));
+        self.reset_to_ns(now_ns.saturating_add(nanoseconds(time)));
+    }
+
+    /// Waits until `moment`, in place of what was waited for before.
+    pub fn reset_to(&mut self, moment: Instant) {
+        self.reset_to_ns(self.inner.ns_at(moment));
     }
 
     /// Whether the time is up.
@@ -127,7 +136,7 @@ impl Sleep {
         self.due_ns <= self.inner.engine().clock_ns()
     }
 
-    fn reset_to(&mut self, due_ns: u64) {
+    fn reset_to_ns(&mut self, due_ns: u64) {
         self.due_ns = due_ns;
         let Some((at, timer)) = self.timer else {
             return;
@@ -140,7 +149,8 @@ impl Sleep {
     }
 
     fn start(&mut self, context: &Context<'_>) -> Poll<()> {
-        if self.is_elapsed() {
+        // The cached time will do: what is due since then is seen right after the poll.
+        if self.due_ns <= self.inner.engine().now_ns() {
             // Also who waits for no time at all lets others have their turn.
             return self.inner.poll_budget(context);
         }
@@ -256,7 +266,7 @@ impl Interval {
             let periods = late_ns / self.period_ns + 1;
             let next_ns = self.period_ns.saturating_mul(periods);
             self.sleep
-                .reset_to(self.sleep.due_ns.saturating_add(next_ns));
+                .reset_to_ns(self.sleep.due_ns.saturating_add(next_ns));
         }
         polled
     }
