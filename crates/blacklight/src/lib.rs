@@ -55,6 +55,7 @@ mod task;
 mod tcp;
 mod time;
 mod timer;
+mod trace;
 mod tty;
 mod udp;
 mod unix;

@@ -6,6 +6,7 @@ use crate::node::{self, Node};
 use crate::observe::{Dispatch, Phase};
 use crate::table::{Entry, Source, Table};
 use crate::task::Tasks;
+use crate::trace;
 use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Token};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
@@ -45,6 +46,10 @@ impl Inner {
         self.engine.borrow_mut()
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether the last `Loop` is gone, so that nothing will ever happen any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.get()
@@ -75,6 +80,7 @@ impl Inner {
     /// which close what they own when they are dropped.
     fn tear_down(&self) {
         self.is_closed.set(true);
+        trace::loop_gone(self);
         let entries = self.table.borrow_mut().take_all();
         for entry in &entries {
             if let Entry::Handle(source) = entry {
@@ -202,6 +208,7 @@ impl Builder {
             scratch: Cell::new(None),
             node: RefCell::default(),
         };
+        trace::loop_made(&inner);
         Ok(Loop(Rc::new(inner), Hold::Counts))
     }
 }
@@ -227,7 +234,7 @@ impl Loop {
 
     /// The name that the loop was built with, which may be empty.
     pub fn name(&self) -> &str {
-        &self.0.name
+        self.0.name()
     }
 
     /// Runs the loop. Returns whether something in it is still alive.
@@ -408,6 +415,7 @@ impl Loop {
 
     fn dispatch(&self, event: Event, main: &mut dyn FnMut()) {
         let observed = self.0.observer.borrow().is_some().then(Instant::now);
+        trace::dispatched(&self.0, &event);
         self.deliver(event);
         self.settle(main);
         let Some(begun) = observed else { return };
