@@ -392,6 +392,16 @@ impl Loop {
 }
 
 /// Why a task or a job has no result.
+///
+/// ```
+/// use blacklight::Loop;
+///
+/// let lp = Loop::new()?;
+/// let error = lp.block_on(lp.spawn(async { panic!("oh") })).unwrap_err();
+/// assert!(error.is_panic());
+/// assert_eq!(error.to_string(), "panicked: oh");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct JoinError(Option<Box<dyn Any + Send>>);
 
 impl JoinError {

@@ -112,6 +112,18 @@ impl Loop {
 }
 
 /// A wait; see [`Loop::sleep`]. If the loop goes first, so does the wait.
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::time::{Duration, Instant};
+///
+/// let lp = Loop::new()?;
+/// let mut sleep = lp.sleep(Duration::from_secs(3600));
+/// sleep.reset_to(Instant::now());
+/// lp.block_on(&mut sleep);
+/// assert!(sleep.is_elapsed());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Sleep {
     inner: Rc<Inner>,
     due_ns: u64,
@@ -221,6 +233,16 @@ impl fmt::Debug for Sleep {
 }
 
 /// The time was up before the future was ready; see [`Loop::timeout`].
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::{future::pending, io, time::Duration};
+///
+/// let lp = Loop::new()?;
+/// let late = lp.block_on(lp.timeout(Duration::ZERO, pending::<()>())).unwrap_err();
+/// assert_eq!(io::Error::from(late).kind(), io::ErrorKind::TimedOut);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Elapsed(());
 

@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 
-/// A datagram that has come.
+/// A datagram that has come; see [`UdpSocket::recv_start`] for an example.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
     /// What is in it.
