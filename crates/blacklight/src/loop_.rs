@@ -30,6 +30,8 @@ pub(crate) struct Inner {
     loops: Cell<usize>,
     is_closed: Cell<bool>,
     is_running: Cell<bool>,
+    /// Stopped timers for sleeps to come: their entries in the table, and the engine's keys.
+    pub(crate) spare_timers: RefCell<Vec<(usize, Key)>>,
     /// One moment, as Rust's clock and the engine's tell it.
     epoch: (Instant, u64),
     /// Room to read into, unless it is in use.
@@ -196,6 +198,7 @@ impl Builder {
         let tasks = Tasks::new(&mut engine, &mut table)?;
         let epoch = (Instant::now(), engine.clock_ns());
         let inner = Inner {
+            spare_timers: RefCell::default(),
             epoch,
             engine: RefCell::new(engine),
             table: RefCell::new(table),

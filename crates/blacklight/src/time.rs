@@ -166,21 +166,36 @@ impl Sleep {
             // Also who waits for no time at all lets others have their turn.
             return self.inner.poll_budget(context);
         }
-        let entry = Entry::Sleep {
-            is_over: false,
-            waker: Some(context.waker().clone()),
+        let spare = self.inner.spare_timers.borrow_mut().pop();
+        let (at, timer) = match spare {
+            Some(spare) => spare,
+            None => self.new_timer(),
         };
-        let due_ns = self.due_ns;
-        let (timer, at) = self
-            .inner
-            .enter(entry, |engine, token| {
-                let timer = engine.hidden_timer_init(token)?;
-                engine.timer_start_at(timer, due_ns)?;
-                Ok(timer)
-            })
-            .expect("there is memory for a timer");
+        let waker = Some(context.waker().clone());
+        if let Some(entry) = self.inner.table.borrow_mut().get_mut(at) {
+            // What was there has no waker: it was taken out with its sleep.
+            *entry = Entry::Sleep {
+                is_over: false,
+                waker,
+            };
+        }
+        let started = self.inner.engine().timer_start_at(timer, self.due_ns);
+        started.expect("there is memory for a timer");
         self.timer = Some((at, timer));
         Poll::Pending
+    }
+
+    #[cold]
+    fn new_timer(&self) -> (usize, Key) {
+        let entry = Entry::Sleep {
+            is_over: false,
+            waker: None,
+        };
+        let made = self
+            .inner
+            .enter(entry, |engine, token| engine.hidden_timer_init(token));
+        let (timer, at) = made.expect("there is memory for a timer");
+        (at, timer)
     }
 }
 
@@ -194,33 +209,50 @@ impl Future for Sleep {
         let Some((at, _)) = self.timer else {
             return self.start(context);
         };
-        let mut before = None;
-        let mut table = self.inner.table.borrow_mut();
-        let polled = match table.get_mut(at) {
+        // Wakers may be anybody's, so they are compared, cloned and dropped with nothing
+        // borrowed.
+        let before = match self.inner.table.borrow_mut().get_mut(at) {
             Some(Entry::Sleep {
                 is_over: false,
                 waker,
-            }) => {
-                if !(waker.as_ref()).is_some_and(|waker| waker.will_wake(context.waker())) {
-                    before = waker.replace(context.waker().clone());
-                }
-                Poll::Pending
-            }
-            _ => Poll::Ready(()),
+            }) => waker.take(),
+            _ => return Poll::Ready(()),
         };
-        drop(table);
-        drop(before);
-        polled
+        let now = match before {
+            Some(waker) if waker.will_wake(context.waker()) => waker,
+            _ => context.waker().clone(),
+        };
+        if let Some(Entry::Sleep { waker, .. }) = self.inner.table.borrow_mut().get_mut(at) {
+            *waker = Some(now);
+        }
+        Poll::Pending
     }
 }
 
+/// How many timers are kept for sleeps to come.
+const SPARE_TIMERS: usize = 1024;
+
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Some((at, timer)) = self.timer {
+        let Some((at, timer)) = self.timer else {
+            return;
+        };
+        let mut spare = self.inner.spare_timers.borrow_mut();
+        if self.inner.is_closed() || spare.len() == SPARE_TIMERS {
+            drop(spare);
             self.inner.engine().hidden_timer_remove(timer);
             let entry = self.inner.table.borrow_mut().remove(at);
             drop(entry);
+            return;
         }
+        let _ = self.inner.engine().timer_stop(timer);
+        spare.push((at, timer));
+        drop(spare);
+        let waker = match self.inner.table.borrow_mut().get_mut(at) {
+            Some(Entry::Sleep { waker, .. }) => waker.take(),
+            _ => None,
+        };
+        drop(waker);
     }
 }
 
