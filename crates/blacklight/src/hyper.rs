@@ -60,14 +60,12 @@ impl hyper::rt::Timer for LoopTimer {
     }
 
     fn sleep_until(&self, moment: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        self.sleep(moment.saturating_duration_since(Instant::now()))
+        Box::pin(HyperSleep(SendWrapper::new(current().sleep_until(moment))))
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn hyper::rt::Sleep>>, moment: Instant) {
         match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
-            Some(mut own) => own
-                .0
-                .reset(moment.saturating_duration_since(Instant::now())),
+            Some(mut own) => own.0.reset_to(moment),
             None => *sleep = self.sleep_until(moment),
         }
     }

@@ -1,5 +1,5 @@
-//! libuv's event loop for Rust: owned handles and closures, no callbacks while anything is
-//! borrowed, and no `unsafe`.
+//! libuv's event loop for Rust: owned handles, closures and futures over one loop, no callbacks
+//! while anything is borrowed, and no `unsafe`.
 //!
 //! A [`Loop`] runs on one thread. Handles are made on it, do something when they are
 //! started, and are closed when they are dropped; a callback is free to start, stop and drop
@@ -25,10 +25,47 @@
 //! ```
 //!
 //! Handles keep the loop running while they are active, unless they are
-//! [`unref`](Timer::unref)ed. Nothing here is `Send` but the [`Sender`] of an [`Async`].
+//! [`unref`](Timer::unref)ed.
+//!
+//! The same loop runs futures, which may use the same handles:
+//!
+//! ```
+//! use blacklight::{Loop, TcpListener, TcpStream, current, spawn};
+//!
+//! let lp = Loop::new()?;
+//! let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+//! let address = listener.local_addr()?;
+//! let heard = lp.block_on(async move {
+//!     let server = spawn(async move {
+//!         let (stream, _) = listener.accept().await?;
+//!         stream.write_all(b"what nobody saw before").await
+//!     });
+//!     let client = TcpStream::connect(&current(), address).await?;
+//!     let (mut heard, mut room) = (Vec::new(), [0; 64]);
+//!     loop {
+//!         match client.read(&mut room).await? {
+//!             0 => break,
+//!             count => heard.extend_from_slice(&room[..count]),
+//!         }
+//!     }
+//!     server.await??;
+//!     Ok::<_, std::io::Error>(heard)
+//! })?;
+//! assert_eq!(heard, b"what nobody saw before");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! Woken tasks run right after the callback that woke them; see [`Loop::spawn`]. Nothing here
+//! is `Send` but the [`Sender`] of an [`Async`] and the wakers of tasks.
 //!
 //! The module [`node`] has `setTimeout`, `setImmediate`, `process.nextTick` and the rest of
 //! Node's scheduling, in Node's order.
+//!
+//! | feature | what it adds |
+//! | --- | --- |
+//! | `tokio` | tokio's `AsyncRead` and `AsyncWrite` for streams, besides those of futures |
+//! | `hyper` | hyper's `Read` and `Write` for streams, `LoopExecutor`, `LoopTimer` |
+//! | `tracing` | tells `tracing` of loops, callbacks and tasks |
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -55,6 +92,7 @@ mod task;
 mod tcp;
 mod time;
 mod timer;
+mod trace;
 mod tty;
 mod udp;
 mod unix;

@@ -6,6 +6,7 @@ use crate::node::{self, Node};
 use crate::observe::{Dispatch, Phase};
 use crate::table::{Entry, Source, Table};
 use crate::task::Tasks;
+use crate::trace;
 use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Token};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
@@ -29,6 +30,10 @@ pub(crate) struct Inner {
     loops: Cell<usize>,
     is_closed: Cell<bool>,
     is_running: Cell<bool>,
+    /// Stopped timers for sleeps to come: their entries in the table, and the engine's keys.
+    pub(crate) spare_timers: RefCell<Vec<(usize, Key)>>,
+    /// One moment, as Rust's clock and the engine's tell it.
+    epoch: (Instant, u64),
     /// Room to read into, unless it is in use.
     scratch: Cell<Option<Box<[u8]>>>,
     /// The Node on this loop, if there is one.
@@ -43,6 +48,10 @@ impl Inner {
         self.engine.borrow_mut()
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether the last `Loop` is gone, so that nothing will ever happen any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.get()
@@ -50,6 +59,14 @@ impl Inner {
 
     pub(crate) fn is_running(&self) -> bool {
         self.is_running.get()
+    }
+
+    /// A moment on the engine's clock. Rounded to the later side of the epoch's two readings, it
+    /// is never early.
+    pub(crate) fn ns_at(&self, moment: Instant) -> u64 {
+        let (epoch, epoch_ns) = self.epoch;
+        let since = moment.saturating_duration_since(epoch);
+        epoch_ns.saturating_add(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Lends the loop's own room. Whoever is called meanwhile and needs it gets another.
@@ -65,6 +82,7 @@ impl Inner {
     /// which close what they own when they are dropped.
     fn tear_down(&self) {
         self.is_closed.set(true);
+        trace::loop_gone(self);
         let entries = self.table.borrow_mut().take_all();
         for entry in &entries {
             if let Entry::Handle(source) = entry {
@@ -178,7 +196,10 @@ impl Builder {
         }
         let mut table = Table::default();
         let tasks = Tasks::new(&mut engine, &mut table)?;
+        let epoch = (Instant::now(), engine.clock_ns());
         let inner = Inner {
+            spare_timers: RefCell::default(),
+            epoch,
             engine: RefCell::new(engine),
             table: RefCell::new(table),
             observer: RefCell::default(),
@@ -190,6 +211,7 @@ impl Builder {
             scratch: Cell::new(None),
             node: RefCell::default(),
         };
+        trace::loop_made(&inner);
         Ok(Loop(Rc::new(inner), Hold::Counts))
     }
 }
@@ -215,7 +237,7 @@ impl Loop {
 
     /// The name that the loop was built with, which may be empty.
     pub fn name(&self) -> &str {
-        &self.0.name
+        self.0.name()
     }
 
     /// Runs the loop. Returns whether something in it is still alive.
@@ -396,6 +418,7 @@ impl Loop {
 
     fn dispatch(&self, event: Event, main: &mut dyn FnMut()) {
         let observed = self.0.observer.borrow().is_some().then(Instant::now);
+        trace::dispatched(&self.0, &event);
         self.deliver(event);
         self.settle(main);
         let Some(begun) = observed else { return };
@@ -534,6 +557,7 @@ impl Inner {
     }
 }
 
-fn gone() -> io::Error {
+/// What is said of a loop that does not live any more.
+pub(crate) fn gone() -> io::Error {
     io::Error::other("the loop is gone")
 }

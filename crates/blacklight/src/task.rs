@@ -20,6 +20,7 @@
 use crate::current;
 use crate::loop_::{Inner, Loop};
 use crate::table::{Entry, Table};
+use crate::trace;
 use blacklight_engine::{Engine, Errno, Key, Sender, Token};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -255,8 +256,11 @@ impl Tasks {
                 drop(task);
                 return;
             }
-            Ok(Poll::Ready(())) => {}
-            Err(panic) => task.join.0.end(JoinError::panicked(panic)),
+            Ok(Poll::Ready(())) => trace::task_over(inner, ready.at),
+            Err(panic) => {
+                trace::task_panicked(inner, ready.at);
+                task.join.0.end(JoinError::panicked(panic));
+            }
         }
         let place = self.remove(inner, ready);
         debug_assert!(place.is_none(), "the task is here");
@@ -374,6 +378,7 @@ impl Loop {
                 join: Completer(join.clone() as Rc<dyn Joined>),
             }
         });
+        trace::task_spawned(&self.0, task.at);
         tasks.push(task);
         if !self.0.is_running() {
             self.0.note_backlog();
@@ -387,6 +392,16 @@ impl Loop {
 }
 
 /// Why a task or a job has no result.
+///
+/// ```
+/// use blacklight::Loop;
+///
+/// let lp = Loop::new()?;
+/// let error = lp.block_on(lp.spawn(async { panic!("oh") })).unwrap_err();
+/// assert!(error.is_panic());
+/// assert_eq!(error.to_string(), "panicked: oh");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct JoinError(Option<Box<dyn Any + Send>>);
 
 impl JoinError {

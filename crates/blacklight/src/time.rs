@@ -32,16 +32,20 @@ impl Loop {
     /// ```
     pub fn sleep(&self, time: Duration) -> Sleep {
         let now_ns = self.0.engine().clock_ns();
+        self.sleep_to(now_ns.saturating_add(nanoseconds(time)))
+    }
+
+    fn sleep_to(&self, due_ns: u64) -> Sleep {
         Sleep {
             inner: self.0.clone(),
-            due_ns: now_ns.saturating_add(nanoseconds(time)),
+            due_ns,
             timer: None,
         }
     }
 
     /// Waits until a moment.
     pub fn sleep_until(&self, moment: Instant) -> Sleep {
-        self.sleep(moment.saturating_duration_since(Instant::now()))
+        self.sleep_to(self.0.ns_at(moment))
     }
 
     /// Waits for a future, but not for longer than `time`: then the future is dropped.
@@ -108,6 +112,18 @@ impl Loop {
 }
 
 /// A wait; see [`Loop::sleep`]. If the loop goes first, so does the wait.
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::time::{Duration, Instant};
+///
+/// let lp = Loop::new()?;
+/// let mut sleep = lp.sleep(Duration::from_secs(3600));
+/// sleep.reset_to(Instant::now());
+/// lp.block_on(&mut sleep);
+/// assert!(sleep.is_elapsed());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Sleep {
     inner: Rc<Inner>,
     due_ns: u64,
@@ -119,7 +135,12 @@ impl Sleep {
     /// Waits for `time` from now on, in place of what was waited for before.
     pub fn reset(&mut self, time: Duration) {
         let now_ns = self.inner.engine().clock_ns();
-        self.reset_to(now_ns.saturating_add(nanoseconds(time)));
+        self.reset_to_ns(now_ns.saturating_add(nanoseconds(time)));
+    }
+
+    /// Waits until `moment`, in place of what was waited for before.
+    pub fn reset_to(&mut self, moment: Instant) {
+        self.reset_to_ns(self.inner.ns_at(moment));
     }
 
     /// Whether the time is up.
@@ -127,7 +148,7 @@ impl Sleep {
         self.due_ns <= self.inner.engine().clock_ns()
     }
 
-    fn reset_to(&mut self, due_ns: u64) {
+    fn reset_to_ns(&mut self, due_ns: u64) {
         self.due_ns = due_ns;
         let Some((at, timer)) = self.timer else {
             return;
@@ -140,25 +161,41 @@ impl Sleep {
     }
 
     fn start(&mut self, context: &Context<'_>) -> Poll<()> {
-        if self.is_elapsed() {
+        // The cached time will do: what is due since then is seen right after the poll.
+        if self.due_ns <= self.inner.engine().now_ns() {
             // Also who waits for no time at all lets others have their turn.
             return self.inner.poll_budget(context);
         }
-        let entry = Entry::Sleep {
-            is_over: false,
-            waker: Some(context.waker().clone()),
+        let spare = self.inner.spare_timers.borrow_mut().pop();
+        let (at, timer) = match spare {
+            Some(spare) => spare,
+            None => self.new_timer(),
         };
-        let due_ns = self.due_ns;
-        let (timer, at) = self
-            .inner
-            .enter(entry, |engine, token| {
-                let timer = engine.hidden_timer_init(token)?;
-                engine.timer_start_at(timer, due_ns)?;
-                Ok(timer)
-            })
-            .expect("there is memory for a timer");
+        let waker = Some(context.waker().clone());
+        if let Some(entry) = self.inner.table.borrow_mut().get_mut(at) {
+            // What was there has no waker: it was taken out with its sleep.
+            *entry = Entry::Sleep {
+                is_over: false,
+                waker,
+            };
+        }
+        let started = self.inner.engine().timer_start_at(timer, self.due_ns);
+        started.expect("there is memory for a timer");
         self.timer = Some((at, timer));
         Poll::Pending
+    }
+
+    #[cold]
+    fn new_timer(&self) -> (usize, Key) {
+        let entry = Entry::Sleep {
+            is_over: false,
+            waker: None,
+        };
+        let made = self
+            .inner
+            .enter(entry, |engine, token| engine.hidden_timer_init(token));
+        let (timer, at) = made.expect("there is memory for a timer");
+        (at, timer)
     }
 }
 
@@ -172,33 +209,50 @@ impl Future for Sleep {
         let Some((at, _)) = self.timer else {
             return self.start(context);
         };
-        let mut before = None;
-        let mut table = self.inner.table.borrow_mut();
-        let polled = match table.get_mut(at) {
+        // Wakers may be anybody's, so they are compared, cloned and dropped with nothing
+        // borrowed.
+        let before = match self.inner.table.borrow_mut().get_mut(at) {
             Some(Entry::Sleep {
                 is_over: false,
                 waker,
-            }) => {
-                if !(waker.as_ref()).is_some_and(|waker| waker.will_wake(context.waker())) {
-                    before = waker.replace(context.waker().clone());
-                }
-                Poll::Pending
-            }
-            _ => Poll::Ready(()),
+            }) => waker.take(),
+            _ => return Poll::Ready(()),
         };
-        drop(table);
-        drop(before);
-        polled
+        let now = match before {
+            Some(waker) if waker.will_wake(context.waker()) => waker,
+            _ => context.waker().clone(),
+        };
+        if let Some(Entry::Sleep { waker, .. }) = self.inner.table.borrow_mut().get_mut(at) {
+            *waker = Some(now);
+        }
+        Poll::Pending
     }
 }
 
+/// How many timers are kept for sleeps to come.
+const SPARE_TIMERS: usize = 1024;
+
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Some((at, timer)) = self.timer {
+        let Some((at, timer)) = self.timer else {
+            return;
+        };
+        let mut spare = self.inner.spare_timers.borrow_mut();
+        if self.inner.is_closed() || spare.len() == SPARE_TIMERS {
+            drop(spare);
             self.inner.engine().hidden_timer_remove(timer);
             let entry = self.inner.table.borrow_mut().remove(at);
             drop(entry);
+            return;
         }
+        let _ = self.inner.engine().timer_stop(timer);
+        spare.push((at, timer));
+        drop(spare);
+        let waker = match self.inner.table.borrow_mut().get_mut(at) {
+            Some(Entry::Sleep { waker, .. }) => waker.take(),
+            _ => None,
+        };
+        drop(waker);
     }
 }
 
@@ -211,6 +265,16 @@ impl fmt::Debug for Sleep {
 }
 
 /// The time was up before the future was ready; see [`Loop::timeout`].
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::{future::pending, io, time::Duration};
+///
+/// let lp = Loop::new()?;
+/// let late = lp.block_on(lp.timeout(Duration::ZERO, pending::<()>())).unwrap_err();
+/// assert_eq!(io::Error::from(late).kind(), io::ErrorKind::TimedOut);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Elapsed(());
 
@@ -256,7 +320,7 @@ impl Interval {
             let periods = late_ns / self.period_ns + 1;
             let next_ns = self.period_ns.saturating_mul(periods);
             self.sleep
-                .reset_to(self.sleep.due_ns.saturating_add(next_ns));
+                .reset_to_ns(self.sleep.due_ns.saturating_add(next_ns));
         }
         polled
     }

@@ -10,6 +10,20 @@ use std::time::Duration;
 ///
 /// Times are whole milliseconds, rounded up, and count from the loop's cached time; a
 /// timer never fires early.
+///
+/// ```
+/// use blacklight::{Loop, Mode, Timer};
+/// use std::time::{Duration, Instant};
+///
+/// let lp = Loop::new()?;
+/// let begun = Instant::now();
+/// let timer = Timer::new(&lp)?;
+/// timer.start(Duration::from_millis(2), move |_, _| {
+///     assert!(begun.elapsed() >= Duration::from_millis(2));
+/// })?;
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Timer {
     handle: Rc<Handle<Single>>,
 }

@@ -4,7 +4,7 @@
 //! waiting works. A datagram is sent or received whole, or not at all.
 
 use crate::handle::{EngineResult, Handle, Slot, common_methods};
-use crate::loop_::Loop;
+use crate::loop_::{Loop, gone};
 use crate::stream::Waiter;
 use crate::table::{Entry, Source};
 use crate::tcp::internet;
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 
-/// A datagram that has come.
+/// A datagram that has come; see [`UdpSocket::recv_start`] for an example.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
     /// What is in it.
@@ -27,7 +27,9 @@ pub struct Datagram<'a> {
     pub from: SocketAddr,
 }
 
-type OnReceive = dyn FnMut(&Loop, &Rc<Handle<Udp>>, io::Result<Datagram<'_>>);
+type Received<'a> = io::Result<Datagram<'a>>;
+
+type OnReceive = dyn FnMut(&Loop, &Rc<Handle<Udp>>, Received<'_>);
 
 /// The loop's end of a socket.
 pub(crate) struct Udp {
@@ -232,20 +234,19 @@ impl UdpSocket {
         &self,
         mut callback: impl FnMut(&Loop, &UdpSocket, io::Result<Datagram<'_>>) + 'static,
     ) -> io::Result<()> {
-        match self.handle.engine().udp_receive_start(self.handle.key) {
-            Ok(()) | Err(Errno::EALREADY) => {}
-            Err(error) => return Err(error.into()),
+        if self.handle.inner.is_closed() {
+            return Err(gone());
         }
-        if !self.handle.inner.is_closed() {
-            let state = &self.handle.state;
-            state.has_callback.set(true);
-            state
-                .on_receive
-                .set(Some(Box::new(move |lp, handle, datagram| {
-                    let handle = handle.clone();
-                    callback(lp, &UdpSocket { handle }, datagram);
-                })));
-        }
+        // A task may have waited before, which did not make the handle active.
+        self.recv_stop();
+        self.with(|engine, key| engine.udp_receive_start(key))?;
+        let state = &self.handle.state;
+        state.has_callback.set(true);
+        let on_receive = move |lp: &Loop, handle: &Rc<Handle<Udp>>, datagram: Received<'_>| {
+            let handle = handle.clone();
+            callback(lp, &UdpSocket { handle }, datagram);
+        };
+        state.on_receive.set(Some(Box::new(on_receive)));
         Ok(())
     }
 
@@ -338,7 +339,9 @@ impl UdpSocket {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             received => return Poll::Ready(received),
         }
-        match self.handle.engine().udp_receive_start(self.handle.key) {
+        // Tasks keep the loop running, not what they wait for.
+        let started = (self.handle.engine()).udp_receive_start_quietly(self.handle.key);
+        match started {
             Ok(()) | Err(Errno::EALREADY) => {}
             Err(error) => return Poll::Ready(Err(error.into())),
         }

@@ -49,15 +49,51 @@ macro_rules! watcher {
 
 watcher! {
     /// Runs on every turn, and keeps the loop from sleeping.
+    ///
+    /// ```
+    /// use blacklight::{Idle, Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let idle = Idle::new(&lp)?;
+    /// let mut turns = 0;
+    /// idle.start(move |_, idle| {
+    ///     turns += 1;
+    ///     if turns == 3 {
+    ///         idle.stop();
+    ///     }
+    /// })?;
+    /// assert!(!lp.run(Mode::Default));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     Idle, Engine::idle_init
 }
 
 watcher! {
     /// Runs on every turn right before the loop polls.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, Prepare};
+    ///
+    /// let lp = Loop::new()?;
+    /// let prepare = Prepare::new(&lp)?;
+    /// prepare.start(|lp, _| lp.stop())?;
+    /// assert!(lp.run(Mode::Default), "it is still active");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     Prepare, Engine::prepare_init
 }
 
 watcher! {
     /// Runs on every turn right after the loop has polled.
+    ///
+    /// ```
+    /// use blacklight::{Check, Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let check = Check::new(&lp)?;
+    /// check.start(|_, check| check.close())?;
+    /// assert!(!lp.run(Mode::NoWait));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     Check, Engine::check_init
 }

@@ -99,6 +99,19 @@ impl Inner {
 }
 
 /// A job that has been given to the thread pool. Dropping this leaves the job alone.
+///
+/// ```
+/// use blacklight::{Loop, Mode};
+///
+/// let lp = Loop::new()?;
+/// let work = lp.work(|| "done", |_, result| match result {
+///     Ok(text) => assert_eq!(text, "done"),
+///     Err(error) => assert!(error.is_cancelled()),
+/// })?;
+/// work.cancel();
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Work {
     inner: Rc<Inner>,
     key: RequestKey,

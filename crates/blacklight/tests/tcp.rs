@@ -213,11 +213,38 @@ fn a_dropped_read_loses_no_byte() {
             room, [0; 16],
             "nobody wrote into the room of a dropped read"
         );
-        blacklight::sleep(Duration::from_millis(2)).await;
-        assert!(!server.is_active(), "nobody waits, so nobody reads");
+        // A turn of the loop, in which it finds that nobody wants it.
+        blacklight::sleep(Duration::from_millis(1)).await;
         let count = server.read(&mut room).await.unwrap();
         assert_eq!(&room[..count], b"kept");
     });
+}
+
+#[test]
+fn a_stream_that_nobody_waits_for_lets_the_loop_end() {
+    let lp = Loop::new().unwrap();
+    let (client, server) = lp.block_on(connected());
+    let reader = server.clone();
+    drop(lp.spawn(async move {
+        assert_eq!(reader.read(&mut [0; 16]).await.unwrap(), 1);
+    }));
+    lp.run(Mode::NoWait);
+    assert!(lp.is_alive(), "a task waits");
+    assert_eq!(client.try_write(b"x").unwrap(), 1);
+    assert!(!lp.run(Mode::Default));
+    // A callback takes over where a task has waited, and does keep the loop.
+    assert_eq!(client.try_write(b"y").unwrap(), 1);
+    server
+        .read_start(|_, server, bytes| {
+            assert_eq!(bytes.unwrap(), b"y");
+            server.read_stop();
+        })
+        .unwrap();
+    assert!(lp.is_alive());
+    assert!(!lp.run(Mode::Default));
+    // And a task takes over from a callback.
+    assert_eq!(client.try_write(b"z").unwrap(), 1);
+    assert_eq!(lp.block_on(server.read(&mut [0; 16])).unwrap(), 1);
 }
 
 #[test]
@@ -371,7 +398,7 @@ fn a_task_that_always_finds_something_gives_way() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
         let (client, server) = connected().await;
-        client.write_all(&[7; 10_000]).await.unwrap();
+        client.write_all(&[7; 100_000]).await.unwrap();
         let others = Rc::new(Cell::new(0));
         let counted = others.clone();
         let other = spawn(async move {
@@ -382,7 +409,7 @@ fn a_task_that_always_finds_something_gives_way() {
         });
         // Byte by byte there is always more to read.
         let mut byte = [0];
-        for _ in 0..10_000 {
+        for _ in 0..100_000 {
             assert_eq!(server.read(&mut byte).await.unwrap(), 1);
         }
         assert!(others.get() > 1);

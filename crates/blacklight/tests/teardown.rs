@@ -1,6 +1,7 @@
 //! Loops, handles and tasks that go in any order, and own each other in all ways.
 
-use blacklight::{Async, Check, Idle, Loop, Mode, Poll, Prepare, Readiness, Timer};
+use blacklight::{Async, Check, Idle, Loop, Mode, Pipe, Poll, Prepare, Readiness, Timer};
+use blacklight::{TcpListener, TcpStream, UdpSocket};
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::os::unix::net::UnixStream;
@@ -155,6 +156,10 @@ enum Thing {
     Task(blacklight::JoinHandle<()>),
     Sleep(blacklight::Sleep),
     Work(blacklight::Blocking<()>),
+    Stream(blacklight::UnixStream),
+    Pipe(Pipe),
+    Listener(TcpListener),
+    Socket(UdpSocket),
     Loop(Loop),
 }
 
@@ -191,7 +196,7 @@ fn make(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cel
         let _ = &owned;
         stir(lp, &its, &random2, &count2);
     };
-    let kind = random.borrow_mut().below(9);
+    let kind = random.borrow_mut().below(14);
     let ms = random.borrow_mut().below(3) as u64;
     let thing = match kind {
         0 => {
@@ -235,9 +240,56 @@ fn make(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cel
             }
         })),
         7 => Thing::Sleep(lp.sleep(Duration::from_millis(ms))),
-        _ => {
+        8 => {
             lp.work(|| (), move |lp, _| act(lp)).unwrap();
             Thing::Work(lp.spawn_blocking(|| ()))
+        }
+        9 => {
+            let (near, far) = blacklight::UnixStream::pair(lp).unwrap();
+            near.read_start(move |lp, _, _| act(lp)).unwrap();
+            far.write_then(vec![1; 1000], |_, _| ()).unwrap();
+            things.borrow_mut().push(Thing::Stream(far));
+            Thing::Stream(near)
+        }
+        10 => {
+            // More than goes at once, so that it is cancelled in the end.
+            let (near, far) = blacklight::UnixStream::pair(lp).unwrap();
+            far.write_then(vec![1; 1 << 20], move |lp, _| act(lp))
+                .unwrap();
+            far.shutdown_then(|_, _| ()).unwrap();
+            things.borrow_mut().push(Thing::Stream(far));
+            Thing::Stream(near)
+        }
+        11 => {
+            let listener = TcpListener::bind(lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+            let address = listener.local_addr().unwrap();
+            listener.accept_start(move |lp, _, _| act(lp));
+            // It fails if the listener goes first.
+            let detach = |_: &Loop, stream: std::io::Result<TcpStream>| {
+                let _ = stream.map(TcpStream::detach);
+            };
+            TcpStream::connect_then(lp, address, detach).unwrap();
+            Thing::Listener(listener)
+        }
+        12 => {
+            let socket = UdpSocket::bind(lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+            let own = socket.local_addr().unwrap();
+            socket.recv_start(move |lp, _, _| act(lp)).unwrap();
+            socket.send_then("x", Some(own), |_, _| ()).unwrap();
+            Thing::Socket(socket)
+        }
+        _ => {
+            let (reader, writer) = std::io::pipe().unwrap();
+            let reader = Pipe::from_fd(lp, reader.into()).unwrap();
+            let writer = Pipe::from_fd(lp, writer.into()).unwrap();
+            things.borrow_mut().push(Thing::Pipe(reader.clone()));
+            things.borrow_mut().push(Thing::Pipe(writer.clone()));
+            Thing::Task(lp.spawn(async move {
+                while reader.read(&mut [0; 3]).await.is_ok_and(|count| count > 0) {
+                    act(&Loop::current().unwrap());
+                    let _ = writer.try_write(b"more");
+                }
+            }))
         }
     };
     things.borrow_mut().push(thing);

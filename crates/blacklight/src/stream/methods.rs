@@ -133,9 +133,25 @@ macro_rules! stream_methods {
 pub(crate) use stream_methods;
 
 /// The half of a stream that reads; see [`TcpStream::split`](crate::TcpStream::split).
+///
+/// ```
+/// use blacklight::{Loop, UnixStream};
+///
+/// let lp = Loop::new()?;
+/// let (near, far) = UnixStream::pair(&lp)?;
+/// let (reader, writer) = near.split();
+/// lp.block_on(async {
+///     writer.as_ref().write_all(b"out").await?;
+///     far.write_all(b"in").await?;
+///     assert_eq!(reader.as_ref().read(&mut [0; 8]).await?, 2);
+///     assert_eq!(far.read(&mut [0; 8]).await?, 3);
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct ReadHalf<S>(pub(crate) S);
 
-/// The half of a stream that writes; see [`TcpStream::split`](crate::TcpStream::split).
+/// The half of a stream that writes; see [`ReadHalf`] for an example.
 pub struct WriteHalf<S>(pub(crate) S);
 
 impl<S> AsRef<S> for ReadHalf<S> {

@@ -32,7 +32,7 @@ pub use methods::{ReadHalf, WriteHalf};
 pub(crate) use traits::stream_traits;
 
 use crate::handle::{EngineResult, Handle, Slot};
-use crate::loop_::{Inner, Loop};
+use crate::loop_::{Inner, Loop, gone};
 use crate::table::{Entry, Source};
 use crate::task::{Completer, Join};
 use blacklight_engine::{Buffers, Engine, Errno, Event, Key, SharedFd, Token};
@@ -88,6 +88,8 @@ pub(crate) struct Stream {
     writer: Waiter,
     /// The last read left nothing behind, and nothing has come since.
     is_drained: Cell<bool>,
+    /// The engine says when something has come.
+    is_watched: Cell<bool>,
     /// Why the poller does not watch the descriptor any more.
     failure: Cell<Option<Errno>>,
     shutdown: Cell<Shutdown>,
@@ -107,6 +109,7 @@ impl Source for Stream {
             Event::Read(_) => {
                 self.is_drained.set(false);
                 if !self.reader.wake() {
+                    self.is_watched.set(false);
                     handle.engine().read_stop(handle.key);
                 }
             }
@@ -115,6 +118,7 @@ impl Source for Stream {
             }
             Event::ReadEnd(_, error) => {
                 self.is_drained.set(false);
+                self.is_watched.set(false);
                 if error != Errno::EOF {
                     self.failure.set(Some(error));
                 }
@@ -129,6 +133,7 @@ impl Source for Stream {
 
     fn clear(&self) {
         // Who waits finds out when he tries again.
+        self.is_drained.set(false);
         self.reader.wake();
         self.writer.wake();
         self.on_read.set(None);
@@ -179,6 +184,7 @@ impl Handle<Stream> {
             reader: Waiter::default(),
             writer: Waiter::default(),
             is_drained: Cell::new(false),
+            is_watched: Cell::new(false),
             failure: Cell::new(None),
             shutdown: Cell::new(Shutdown::NotBegun),
             on_read: Slot::new(),
@@ -238,21 +244,22 @@ impl Handle<Stream> {
         &self,
         callback: impl FnMut(&Loop, &Rc<Handle<Stream>>, io::Result<&[u8]>) + 'static,
     ) -> io::Result<()> {
-        match self.engine().read_start(self.key) {
-            Ok(()) | Err(Errno::EALREADY) => {}
-            Err(error) => return Err(error.into()),
+        if self.inner.is_closed() {
+            return Err(gone());
         }
-        if !self.inner.is_closed() {
-            self.state.has_callback.set(true);
-            self.state.on_read.set(Some(Box::new(callback)));
-        }
+        // A task may have waited before, which did not make the handle active.
+        self.read_stop();
+        self.engine().read_start(self.key)?;
+        self.state.has_callback.set(true);
+        self.state.on_read.set(Some(Box::new(callback)));
         Ok(())
     }
 
     pub(crate) fn read_stop(&self) {
         self.engine().read_stop(self.key);
-        self.state.has_callback.set(false);
+        self.state.is_watched.set(false);
         self.state.is_drained.set(false);
+        self.state.has_callback.set(false);
         self.state.on_read.set(None);
     }
 
@@ -277,6 +284,24 @@ impl Handle<Stream> {
         )
     }
 
+    /// Waits if it is known that there is nothing to read.
+    #[inline]
+    pub(crate) fn poll_drained(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
+        let state = &*self.state;
+        if !state.is_drained.get() {
+            return Poll::Ready(Ok(()));
+        }
+        if !state.is_watched.get() {
+            // Tasks keep the loop running, not what they wait for.
+            match self.engine().read_start_quietly(self.key) {
+                Ok(()) | Err(Errno::EALREADY) => state.is_watched.set(true),
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        state.reader.set(context);
+        self.inner.pending()
+    }
+
     /// Tries `read` and waits until there is something, if need be.
     pub(crate) fn poll_read_with(
         &self,
@@ -284,29 +309,27 @@ impl Handle<Stream> {
         room: usize,
         read: impl FnOnce(&mut Engine, Key) -> EngineResult<usize>,
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_drained(context))?;
         ready!(self.inner.poll_budget(context));
         let state = &*self.state;
         if let Some(error) = state.failure.get() {
             return Poll::Ready(Err(error.into()));
         }
-        let mut engine = self.engine();
-        if !state.is_drained.get() {
-            match read(&mut engine, self.key) {
-                Ok(count) => {
-                    state.is_drained.set(count < room && count > 0);
-                    return Poll::Ready(Ok(count));
-                }
-                Err(Errno::EAGAIN) => state.is_drained.set(true),
-                Err(error) => return Poll::Ready(Err(error.into())),
+        let read = read(&mut self.engine(), self.key);
+        match read {
+            Ok(count) => {
+                state.is_drained.set(count < room && count > 0);
+                Poll::Ready(Ok(count))
+            }
+            Err(Errno::EAGAIN) => {
+                state.is_drained.set(true);
+                self.poll_drained(context).map_ok(|()| 0)
+            }
+            Err(error) => {
+                state.is_watched.set(false);
+                Poll::Ready(Err(error.into()))
             }
         }
-        match engine.read_start(self.key) {
-            Ok(()) | Err(Errno::EALREADY) => {}
-            Err(error) => return Poll::Ready(Err(error.into())),
-        }
-        drop(engine);
-        state.reader.set(context);
-        self.inner.pending()
     }
 
     pub(crate) fn poll_read(

@@ -143,6 +143,7 @@ impl crate::handle::Handle<super::Stream> {
         room: usize,
         take: impl FnOnce(&[u8]),
     ) -> Poll<io::Result<()>> {
+        std::task::ready!(self.poll_drained(context))?;
         self.inner.with_scratch(|scratch| {
             let len = scratch.len().min(room);
             let read = self.poll_read(context, &mut scratch[..len]);

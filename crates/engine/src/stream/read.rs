@@ -14,6 +14,18 @@ impl Engine {
     /// Starts reading: [`Event::Read`] follows whenever there is something. `ENOTCONN` if
     /// the stream cannot be read from, `EALREADY` if it is reading.
     pub fn read_start(&mut self, key: Key) -> Result<(), Errno> {
+        let handle = self.start_reading(key)?;
+        self.handles.set_active(handle, true);
+        Ok(())
+    }
+
+    /// As [`read_start`](Engine::read_start), but the handle does not become active, for a front
+    /// end that has a reason of its own to keep the loop alive.
+    pub fn read_start_quietly(&mut self, key: Key) -> Result<(), Errno> {
+        self.start_reading(key).map(drop)
+    }
+
+    fn start_reading(&mut self, key: Key) -> Result<u32, Errno> {
         let index = self.open_stream(key)?;
         let stream = self.stream(index);
         if stream.reading {
@@ -25,8 +37,7 @@ impl Engine {
         let (handle, watcher) = (stream.handle, stream.watcher);
         self.io_want(watcher, POLLIN)?;
         self.stream_mut(index).reading = true;
-        self.handles.set_active(handle, true);
-        Ok(())
+        Ok(handle)
     }
 
     /// Stops reading. A stream that does not read stays as it is.

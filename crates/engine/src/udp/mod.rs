@@ -55,6 +55,8 @@ pub(crate) struct Udp {
     tells_writable: bool,
     connected: bool,
     receiving: bool,
+    /// Receiving does not make the handle active.
+    quiet: bool,
     /// The last attempt to receive has brought something, so there may be more.
     more: bool,
     /// How many datagrams may yet be received in this turn.
@@ -117,6 +119,7 @@ impl Engine {
             tells_writable: false,
             connected: false,
             receiving: false,
+            quiet: false,
             more: false,
             budget: 0,
             queue: Queue::EMPTY,
@@ -179,7 +182,7 @@ impl Engine {
     /// A handle is active while it has something to do.
     fn udp_update_active(&mut self, index: u32) {
         let udp = self.udp(index);
-        let active = udp.receiving || !udp.queue.is_empty() || !udp.done.is_empty();
+        let active = udp.receiving && !udp.quiet || !udp.queue.is_empty() || !udp.done.is_empty();
         self.handles.set_active(udp.handle, active);
     }
 

@@ -16,16 +16,27 @@ impl Engine {
     /// without a socket gets one first, bound to a port of the kernel's choice. `EALREADY` if
     /// the handle is receiving.
     pub fn udp_receive_start(&mut self, key: Key) -> Result<(), Errno> {
+        self.start_receiving(key, false)
+    }
+
+    /// As [`udp_receive_start`](Engine::udp_receive_start), but the handle does not become
+    /// active, for a front end that has a reason of its own to keep the loop alive.
+    pub fn udp_receive_start_quietly(&mut self, key: Key) -> Result<(), Errno> {
+        self.start_receiving(key, true)
+    }
+
+    fn start_receiving(&mut self, key: Key, quiet: bool) -> Result<(), Errno> {
         let index = self.open_udp(key)?;
         if self.udp(index).receiving {
             return Err(Errno::EALREADY);
         }
         self.udp_ensure_bound(index, AF_INET, false)?;
-        let udp = self.udp(index);
-        let (handle, watcher) = (udp.handle, udp.watcher);
+        let watcher = self.udp(index).watcher;
         self.io_want(watcher, POLLIN)?;
-        self.udp_mut(index).receiving = true;
-        self.handles.set_active(handle, true);
+        let udp = self.udp_mut(index);
+        udp.receiving = true;
+        udp.quiet = quiet;
+        self.udp_update_active(index);
         Ok(())
     }
 
