@@ -367,6 +367,11 @@ impl Handle<Stream> {
             let its_state = state.clone();
             let completion = move |_: &Loop, event: Event| {
                 if let Event::Shutdown(_, result) = event {
+                    // What the other end has torn down meanwhile has come to its end, too.
+                    let result = match result {
+                        Err(Errno::ENOTCONN) => Ok(()),
+                        result => result,
+                    };
                     its_state.shutdown.set(Shutdown::Over(result));
                     its_state.writer.wake();
                 }
