@@ -18,6 +18,7 @@ mod echo;
 mod install;
 mod instructions;
 mod library;
+mod msrv;
 mod node_order;
 mod original;
 mod packaging;
@@ -28,6 +29,7 @@ mod selection;
 mod spawning;
 mod test;
 mod workspace;
+mod wrk;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -63,6 +65,8 @@ enum Chore {
     Instructions(instructions::Options),
     /// Build Debian packages in place of libuv1 and libuv1-dev.
     Deb(deb::Options),
+    /// Check that the workspace compiles with the oldest Rust that it says it needs.
+    Msrv,
     /// Record what Node prints for the programs that our scheduling is compared with.
     NodeOrder(node_order::Options),
     /// Build programs against an installation, and look into the Debian packages.
@@ -75,6 +79,8 @@ enum Chore {
     Spawning(spawning::Options),
     /// Run everything that must hold before a change is good.
     Test(test::Options),
+    /// Compare a hyper server on our loop with the same server on tokio, by wrk.
+    Wrk(wrk::Options),
     /// The first process inside a sandbox; started by the other chores.
     #[command(hide = true)]
     SandboxInit {
@@ -101,6 +107,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Install(options) => install::run(&options),
         Chore::Instructions(options) => instructions::run(&options),
         Chore::Deb(options) => deb::run(&options),
+        Chore::Msrv => msrv::run(),
         Chore::NodeOrder(options) => node_order::run(&options),
         Chore::Packaging => packaging::run(),
         Chore::Sanitize(options) => sanitize::run(&options),
@@ -111,6 +118,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Bench(options) => bench::run(&options),
         Chore::BenchEcho(options) => echo::run(&options),
         Chore::Connections(options) => connections::run(&options),
+        Chore::Wrk(options) => wrk::run(&options),
         Chore::SandboxInit { spec } => sandbox::init::run(&spec).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -159,6 +159,7 @@ fn a_reset_is_an_error_for_reader_and_writer() {
             assert_eq!(error.kind(), ErrorKind::BrokenPipe);
             let error = server.read(&mut [0; 16]).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotConnected);
+            server.shutdown().await.expect("there is nothing to end");
         });
         client.reset_on_close().unwrap();
         drop(client);

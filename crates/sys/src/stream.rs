@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// As many buffers as the kernel takes at once.
 pub(crate) const IOV_MAX: usize = 1024;
 
-/// What kind of file a stream is, as far as writing to it goes.
+/// What kind of file a stream is, as far as reading and writing go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// A socket, where a flag keeps SIGPIPE away.
@@ -42,12 +42,21 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
     }
 }
 
-/// Reads once into `room`. Zero is the end.
+/// Reads once into `room`. Zero is the end. For a socket, `recv` has less of the kernel to go
+/// through than `read`, which is for files of all kinds.
 #[inline]
-pub fn read<'a>(fd: RawFd, room: impl Into<Space<'a>>) -> Result<usize, Errno> {
+pub fn read<'a>(
+    fd: RawFd,
+    room: impl Into<Space<'a>>,
+    transport: Transport,
+) -> Result<usize, Errno> {
     let room = room.into();
-    // SAFETY: the room is writable.
-    retry(|| unsafe { libc::read(fd, room.base(), room.len()) })
+    match transport {
+        // SAFETY: the room is writable.
+        Transport::Socket => retry(|| unsafe { libc::recv(fd, room.base(), room.len(), 0) }),
+        // SAFETY: as above.
+        _ => retry(|| unsafe { libc::read(fd, room.base(), room.len()) }),
+    }
 }
 
 /// Writes once from the front of `buffers` and returns how many bytes went. The buffers

@@ -380,7 +380,8 @@ impl Handle<Stream> {
         })
     }
 
-    /// Shuts down after all that was given away has been written.
+    /// Shuts down after all that was given away has been written. A connection that the other
+    /// end has torn down has come to its end already, which is no error.
     pub(crate) fn poll_shutdown(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
         let state = &self.state;
         if let Shutdown::Over(result) = state.shutdown.get() {
@@ -390,6 +391,10 @@ impl Handle<Stream> {
             let its_state = state.clone();
             let completion = move |_: &Loop, event: Event| {
                 if let Event::Shutdown(_, result) = event {
+                    let result = result.or_else(|error| match error {
+                        Errno::ENOTCONN => Ok(()),
+                        error => Err(error),
+                    });
                     its_state.shutdown.set(Shutdown::Over(result));
                     its_state.writer.wake();
                 }
@@ -399,10 +404,13 @@ impl Handle<Stream> {
             let begun = self
                 .inner
                 .enter(entry, |engine, token| engine.stream_shutdown(key, token));
-            if let Err(error) = begun {
-                return Poll::Ready(Err(error));
+            match begun {
+                Ok(_) => state.shutdown.set(Shutdown::Begun),
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) => return Poll::Ready(Err(error)),
             }
-            state.shutdown.set(Shutdown::Begun);
         }
         state.writer.set(context);
         self.inner.pending()

@@ -165,7 +165,7 @@ impl Engine {
         let room = room.limited_to(admitted);
         let stream = self.stream(index);
         if !stream.ipc || stream.transport != Transport::Socket {
-            return stream::read(fd, room);
+            return stream::read(fd, room, stream.transport);
         }
         let Streams { slab, extras, .. } = &mut self.streams;
         let stream = &mut slab[index];

@@ -1,0 +1,94 @@
+//! A chat server: what one client says, all the others hear.
+//!
+//! ```sh
+//! cargo run --example chat                # and elsewhere, more than once: nc 127.0.0.1 7000
+//! ```
+//!
+//! The first argument is the address to listen at. With `--once` the server ends when its last
+//! client has left. Everything is on one thread, so the list of clients needs no lock. Each
+//! client's task reads; the others are written to in callback style, which queues, so that
+//! nobody waits for a slow one. Who is too slow is put out.
+
+use blacklight::{Loop, Mode, TcpListener, TcpStream};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// How much may wait to be sent to one client.
+const TOO_MUCH: usize = 1 << 20;
+
+#[derive(Default)]
+struct Room(RefCell<BTreeMap<SocketAddr, TcpStream>>);
+
+impl Room {
+    fn say(&self, from: SocketAddr, text: &str) {
+        let message = format!("{from}: {text}\n");
+        self.0.borrow_mut().retain(|&peer, stream| {
+            if peer == from {
+                return true;
+            }
+            let sent = stream.write_then(message.as_str(), |_, _| ());
+            let keeps_up = sent.is_ok() && stream.write_queue_size() <= TOO_MUCH;
+            if !keeps_up {
+                // Its own task is woken by this, and ends.
+                stream.close();
+            }
+            keeps_up
+        });
+    }
+
+    async fn listen_to(&self, peer: SocketAddr, stream: TcpStream) -> io::Result<()> {
+        let (mut bytes, mut room) = (Vec::new(), [0; 4096]);
+        loop {
+            let count = stream.read(&mut room).await?;
+            if count == 0 {
+                return Ok(());
+            }
+            bytes.extend_from_slice(&room[..count]);
+            while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+                self.say(peer, &String::from_utf8_lossy(&bytes[..end]));
+                bytes.drain(..=end);
+            }
+            if bytes.len() > TOO_MUCH {
+                return Err(io::Error::other("a line without an end"));
+            }
+        }
+    }
+}
+
+fn main() -> io::Result<()> {
+    let address = std::env::args().nth(1);
+    let address = address.as_deref().unwrap_or("127.0.0.1:7000");
+    let once = std::env::args().any(|argument| argument == "--once");
+
+    let lp = Loop::new()?;
+    let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
+    println!("listening on {}", listener.local_addr()?);
+    let room = Rc::new(Room::default());
+    lp.spawn(async move {
+        loop {
+            let (stream, peer) = match listener.accept().await {
+                Ok(client) => client,
+                Err(error) => {
+                    eprintln!("a client is turned away: {error}");
+                    continue;
+                }
+            };
+            room.0.borrow_mut().insert(peer, stream.clone());
+            room.say(peer, "is here");
+            let room = room.clone();
+            blacklight::spawn(async move {
+                let left = room.listen_to(peer, stream).await;
+                room.0.borrow_mut().remove(&peer);
+                room.say(peer, if left.is_ok() { "has left" } else { "is lost" });
+                if once && room.0.borrow().is_empty() {
+                    blacklight::current().stop();
+                }
+            });
+        }
+    });
+    lp.run(Mode::Default);
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! A web server with TLS: rustls between hyper and the loop.
+//!
+//! ```sh
+//! cargo run --example https_hello -- 127.0.0.1:8443 hello.pem     # and elsewhere:
+//! curl --cacert hello.pem https://localhost:8443/
+//! ```
+//!
+//! The first argument is the address to listen at; the second, where to write the certificate,
+//! which is made anew for each run. With `--once` the server ends when its first client has left.
+//! With the feature `tokio`, whatever is written for tokio's streams works with ours, such as
+//! tokio-rustls; no runtime of tokio's runs.
+
+use blacklight::{Loop, LoopExecutor, LoopTimer, TcpListener};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::{fs, io};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(Full::from("Hello, secret world!\n")))
+}
+
+/// Does TLS with a new certificate, which is written to a file if there is to be one.
+fn acceptor(file: Option<&str>) -> io::Result<TlsAcceptor> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+    let made = made.map_err(io::Error::other)?;
+    if let Some(file) = file {
+        fs::write(file, made.cert.pem())?;
+    }
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let mut config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .map_err(io::Error::other)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn main() -> io::Result<()> {
+    let once = std::env::args().any(|argument| argument == "--once");
+    let rest: Vec<_> = (std::env::args().skip(1))
+        .filter(|argument| argument != "--once")
+        .collect();
+    let address = rest.first().map_or("127.0.0.1:8443", |address| address);
+
+    let acceptor = acceptor(rest.get(1).map(String::as_str))?;
+    let lp = Loop::new()?;
+    let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
+    println!("listening on {}", listener.local_addr()?);
+    lp.block_on(async {
+        loop {
+            let (stream, peer) = listener.accept().await?;
+            let tls = acceptor.accept(stream);
+            let client = blacklight::spawn(async move {
+                let mut server = auto::Builder::new(LoopExecutor);
+                server.http1().timer(LoopTimer);
+                let served = match tls.await {
+                    Ok(stream) => {
+                        server
+                            .serve_connection(TokioIo::new(stream), service_fn(hello))
+                            .await
+                    }
+                    Err(error) => Err(error.into()),
+                };
+                if let Err(error) = served {
+                    eprintln!("{peer}: {error}");
+                }
+            });
+            if once {
+                return Ok(client.await?);
+            }
+        }
+    })
+}
