@@ -54,16 +54,31 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
         steps.push(cargo("format", &["fmt", "--all", "--check"]));
     }
     if has_component("clippy") {
-        let lints = ["clippy", "--workspace", "--all-targets", "--quiet"];
+        let lints = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+            "--quiet",
+        ];
         steps.push(cargo(
             "lints",
             &[&lints[..], &["--", "-D", "warnings"]].concat(),
         ));
     }
-    steps.push(cargo("tests", &["test", "--workspace", "--quiet"]));
+    steps.push(cargo(
+        "tests",
+        &["test", "--workspace", "--all-features", "--quiet"],
+    ));
     let mut documentation = cargo(
         "documentation",
-        &["doc", "--workspace", "--no-deps", "--quiet"],
+        &[
+            "doc",
+            "--workspace",
+            "--all-features",
+            "--no-deps",
+            "--quiet",
+        ],
     );
     documentation.command.env("RUSTDOCFLAGS", "-D warnings");
     steps.push(documentation);

@@ -50,6 +50,14 @@ pub(crate) struct Ready {
     generation: u32,
 }
 
+impl Ready {
+    /// No task at all.
+    const NOBODY: Ready = Ready {
+        at: MAIN,
+        generation: 0,
+    };
+}
+
 /// What wakers share with their loop.
 pub(crate) struct Shared {
     /// Tasks that were woken from other threads, or while the loop did not run.
@@ -364,6 +372,16 @@ impl Loop {
     /// ```
     pub fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
         let join = Rc::new(Join::new());
+        if self.0.is_closed() {
+            // Nobody would ever run it, nor drop it.
+            drop(future);
+            join.end(JoinError::cancelled());
+            return JoinHandle {
+                inner: self.0.clone(),
+                join,
+                task: Ready::NOBODY,
+            };
+        }
         let result = join.clone();
         let tasks = &self.0.tasks;
         let task = tasks.insert(&self.0, |ready| {

@@ -89,6 +89,41 @@ fn a_handle_without_its_loop_does_nothing() {
     assert_eq!(std::io::Read::read(&mut &far, &mut byte).unwrap(), 0);
 }
 
+#[test]
+fn the_loops_that_tasks_and_callbacks_are_given_do_not_keep_it() {
+    let lp = Loop::new().unwrap();
+    let owned = Rc::new(());
+    let weak = Rc::downgrade(&owned);
+    let held = owned.clone();
+    drop(lp.spawn(async move {
+        let _held = (held, Loop::current(), blacklight::current().clone());
+        pending::<()>().await;
+    }));
+    let timer = Timer::new(&lp).unwrap();
+    let kept = Rc::new(RefCell::new(None));
+    let keeps = kept.clone();
+    timer
+        .start(Duration::ZERO, move |lp, _| {
+            let _ = &owned;
+            *keeps.borrow_mut() = Some(lp.clone());
+            lp.stop();
+        })
+        .unwrap();
+    lp.run(Mode::Default);
+    assert_eq!(weak.strong_count(), 2);
+    drop(lp);
+    assert_eq!(weak.strong_count(), 0);
+    // What is left of the loop makes nothing any more.
+    let gone = kept.borrow_mut().take().unwrap();
+    assert!(Timer::new(&gone).is_err());
+    assert!(gone.work(|| (), |_, _| ()).is_err());
+    let task = gone.spawn(async {});
+    let other = Loop::new().unwrap();
+    assert!(other.block_on(task).unwrap_err().is_cancelled());
+    let run = std::panic::AssertUnwindSafe(|| gone.run(Mode::NoWait));
+    assert!(std::panic::catch_unwind(run).is_err());
+}
+
 /// Does something with the loop when it is dropped.
 struct Busy(Timer);
 
