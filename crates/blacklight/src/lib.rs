@@ -1,34 +1,90 @@
-//! libuv's event loop for Rust: owned handles and closures, no callbacks while anything is
-//! borrowed, and no `unsafe`.
+//! libuv's event loop for Rust: owned handles, closures and futures, no callbacks while anything
+//! is borrowed, and no `unsafe`.
 //!
-//! A [`Loop`] runs on one thread. Handles are made on it, do something when they are
-//! started, and are closed when they are dropped; a callback is free to start, stop and drop
-//! any handle, its own included.
+//! A [`Loop`] runs on one thread. What it does can be said in two ways, which mix.
+//!
+//! # Futures
+//!
+//! [`Loop::block_on`] runs the loop until a future is ready, and [`spawn`] starts another beside
+//! it. An echo server, with a task for each client:
+//!
+//! ```no_run
+//! use blacklight::{Loop, TcpListener, TcpStream};
+//! use std::io;
+//!
+//! async fn echo(stream: TcpStream) -> io::Result<()> {
+//!     let mut room = [0; 4096];
+//!     loop {
+//!         match stream.read(&mut room).await? {
+//!             0 => return Ok(()), // The client has left.
+//!             count => stream.write_all(&room[..count]).await?,
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> io::Result<()> {
+//!     let lp = Loop::new()?;
+//!     let listener = TcpListener::bind(&lp, "127.0.0.1:7000".parse().unwrap())?;
+//!     lp.block_on(async {
+//!         loop {
+//!             let (stream, _) = listener.accept().await?;
+//!             blacklight::spawn(echo(stream));
+//!         }
+//!     })
+//! }
+//! ```
+//!
+//! Tasks need not be `Send`, so they may share what they like by [`Rc`](std::rc::Rc). [`sleep`],
+//! [`timeout`] and [`interval`] wait, [`spawn_blocking`] has a closure run by the thread pool.
+//!
+//! # Callbacks
+//!
+//! Handles are made on a loop, do something when they are started, and are closed when they are
+//! dropped; a callback is free to start, stop and drop any handle, its own included.
+//! [`Loop::run`] returns when there is nothing more to do: handles keep it running while they
+//! are active, unless they are [`unref`](Timer::unref)ed.
 //!
 //! ```
 //! use blacklight::{Loop, Mode, Timer};
-//! use std::{cell::Cell, rc::Rc, time::Duration};
+//! use std::time::Duration;
 //!
-//! let lp = Loop::new()?;
-//! let timer = Timer::new(&lp)?;
-//! let ticks = Rc::new(Cell::new(0));
-//! let counted = ticks.clone();
-//! timer.start_repeating(Duration::from_millis(1), move |_, timer| {
-//!     counted.set(counted.get() + 1);
-//!     if counted.get() == 3 {
-//!         timer.stop();
-//!     }
-//! })?;
-//! lp.run(Mode::Default);
-//! assert_eq!(ticks.get(), 3);
-//! # Ok::<(), std::io::Error>(())
+//! fn main() -> std::io::Result<()> {
+//!     let lp = Loop::new()?;
+//!     let timer = Timer::new(&lp)?;
+//!     let mut ticks = 0;
+//!     timer.start_repeating(Duration::from_millis(1), move |_, timer| {
+//!         ticks += 1;
+//!         println!("tick {ticks}");
+//!         if ticks == 3 {
+//!             timer.stop();
+//!         }
+//!     })?;
+//!     lp.run(Mode::Default);
+//!     Ok(())
+//! }
 //! ```
 //!
-//! Handles keep the loop running while they are active, unless they are
-//! [`unref`](Timer::unref)ed. Nothing here is `Send` but the [`Sender`] of an [`Async`].
+//! A handle that goes out of scope is closed, and its callback is not called any more. One that
+//! nobody wants to hold is given to the loop by `detach`.
 //!
-//! The module [`node`] has `setTimeout`, `setImmediate`, `process.nextTick` and the rest of
-//! Node's scheduling, in Node's order.
+//! # What else there is
+//!
+//! | for | there is |
+//! | --- | --- |
+//! | connections | [`TcpListener`], [`TcpStream`], [`UnixListener`], [`UnixStream`], [`Pipe`], [`Tty`] |
+//! | datagrams | [`UdpSocket`] |
+//! | other descriptors | [`Poll`] |
+//! | the machine | [`fs`], [`process`], [`signal`], [`dns`] |
+//! | other threads | [`Async`] and its [`Sender`], which alone is `Send` |
+//! | each turn of the loop | [`Prepare`], [`Check`], [`Idle`], and [`Loop::observe`] |
+//! | Node's scheduling | [`node`]: `setTimeout`, `setImmediate`, `process.nextTick`, in Node's order |
+//!
+//! Streams have the traits of `futures-io`. With the feature `tokio` they have tokio's as well,
+//! so that what is written for those works, such as TLS by tokio-rustls; with the feature
+//! `hyper`, hyper's, and there are `LoopExecutor` and `LoopTimer` for it.
+//!
+//! The directory `examples` has whole programs: servers for echo, chat and HTTP, one on all cores,
+//! a port scanner, a supervisor of processes, and others. `cargo run --example echo` runs one.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
