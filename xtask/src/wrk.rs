@@ -7,6 +7,7 @@
 //! has resident more than before, divided by their number, is what one costs.
 
 use crate::compile::run_quietly;
+use crate::echo::median;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -128,7 +129,7 @@ struct Outcome {
     ns_each: f64,
 }
 
-/// The number that comes before or after a phrase in what wrk prints.
+/// The number in the line of wrk's that has a phrase in it.
 fn number(text: &str, phrase: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.contains(phrase))?;
     let mut words = line.split_whitespace();
@@ -172,12 +173,6 @@ fn idle_bytes(example: &str, connections: u32) -> Result<f64> {
     let grown = server.resident_bytes()? - before;
     drop(held);
     Ok(grown / f64::from(connections))
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn build() -> Result<()> {

@@ -9,9 +9,8 @@
 //! (`SO_REUSEPORT`). Only the `Sender` of an `Async` goes to other threads, to stop the loop.
 
 use blacklight::{Async, BindOptions, Loop, Mode, Sender, TcpListener, TcpStream};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::{io, thread};
+use std::{io, net::SocketAddr, thread};
 
 fn bind(lp: &Loop, address: SocketAddr) -> io::Result<TcpListener> {
     let options = BindOptions {
@@ -22,7 +21,7 @@ fn bind(lp: &Loop, address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 async fn echo(stream: TcpStream) -> io::Result<()> {
-    let mut room = [0; 16 * 1024];
+    let mut room = [0; 4096];
     loop {
         match stream.read(&mut room).await? {
             0 => return stream.shutdown().await,
@@ -32,19 +31,11 @@ async fn echo(stream: TcpStream) -> io::Result<()> {
 }
 
 /// What stops each of the loops, until they have been stopped.
-#[derive(Clone)]
-struct Stoppers(Arc<Mutex<Option<Vec<Sender>>>>);
-
-impl Stoppers {
-    fn stop_all(&self) {
-        let stoppers = self.0.lock().unwrap().take();
-        stoppers.into_iter().flatten().for_each(|one| one.send());
-    }
-}
+type Stoppers = Arc<Mutex<Option<Vec<Sender>>>>;
 
 fn serve(lp: &Loop, listener: TcpListener, stoppers: Stoppers, once: bool) -> io::Result<()> {
     let stopper = Async::new(lp, |lp, _| lp.stop())?;
-    match &mut *stoppers.0.lock().unwrap() {
+    match &mut *stoppers.lock().unwrap() {
         Some(stoppers) => stoppers.push(stopper.sender()),
         None => return Ok(()),
     }
@@ -52,13 +43,10 @@ fn serve(lp: &Loop, listener: TcpListener, stoppers: Stoppers, once: bool) -> io
         while let Ok((stream, peer)) = listener.accept().await {
             let stoppers = stoppers.clone();
             blacklight::spawn(async move {
-                println!("{peer} is with {:?}", thread::current().id());
-                if let Err(error) = echo(stream).await {
-                    eprintln!("{peer}: {error}");
-                }
-                if once {
-                    stoppers.stop_all();
-                }
+                let ended = echo(stream).await;
+                println!("{:?} served {peer}: {ended:?}", thread::current().id());
+                let stoppers = once.then(|| stoppers.lock().unwrap().take());
+                stoppers.flatten().iter().flatten().for_each(Sender::send);
             });
         }
     });
@@ -75,7 +63,7 @@ fn main() -> io::Result<()> {
     let listener = bind(&lp, address.parse().map_err(io::Error::other)?)?;
     let address = listener.local_addr()?;
     println!("listening on {address}");
-    let stoppers = Stoppers(Arc::new(Mutex::new(Some(Vec::new()))));
+    let stoppers = Stoppers::new(Mutex::new(Some(Vec::new())));
     thread::scope(|scope| {
         for _ in 1..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {

@@ -10,13 +10,9 @@
 //! nobody waits for a slow one. Who is too slow is put out.
 
 use blacklight::{Loop, Mode, TcpListener, TcpStream};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::io;
-use std::net::SocketAddr;
-use std::rc::Rc;
+use std::{cell::RefCell, collections::BTreeMap, io, net::SocketAddr, rc::Rc};
 
-/// How much may wait to be sent to one client.
+/// How much may wait to be sent to one client, and how long a line may be.
 const TOO_MUCH: usize = 1 << 20;
 
 #[derive(Default)]
@@ -25,36 +21,47 @@ struct Room(RefCell<BTreeMap<SocketAddr, TcpStream>>);
 impl Room {
     fn say(&self, from: SocketAddr, text: &str) {
         let message = format!("{from}: {text}\n");
-        self.0.borrow_mut().retain(|&peer, stream| {
-            if peer == from {
-                return true;
-            }
+        for (_, stream) in self.0.borrow().iter().filter(|(peer, _)| **peer != from) {
             let sent = stream.write_then(message.as_str(), |_, _| ());
-            let keeps_up = sent.is_ok() && stream.write_queue_size() <= TOO_MUCH;
-            if !keeps_up {
+            if sent.is_err() || stream.write_queue_size() > TOO_MUCH {
                 // Its own task is woken by this, and ends.
                 stream.close();
             }
-            keeps_up
-        });
+        }
     }
 
     async fn listen_to(&self, peer: SocketAddr, stream: TcpStream) -> io::Result<()> {
-        let (mut bytes, mut room) = (Vec::new(), [0; 4096]);
-        loop {
+        let (mut line, mut room) = (Vec::new(), [0; 4096]);
+        while line.len() < TOO_MUCH {
             let count = stream.read(&mut room).await?;
             if count == 0 {
                 return Ok(());
             }
-            bytes.extend_from_slice(&room[..count]);
-            while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
-                self.say(peer, &String::from_utf8_lossy(&bytes[..end]));
-                bytes.drain(..=end);
-            }
-            if bytes.len() > TOO_MUCH {
-                return Err(io::Error::other("a line without an end"));
+            line.extend_from_slice(&room[..count]);
+            while let Some(end) = line.iter().position(|&byte| byte == b'\n') {
+                self.say(peer, &String::from_utf8_lossy(&line[..end]));
+                line.drain(..=end);
             }
         }
+        Err(io::Error::other("a line without an end"))
+    }
+}
+
+async fn serve(listener: TcpListener, once: bool) -> io::Result<()> {
+    let room = Rc::new(Room::default());
+    loop {
+        let (stream, peer) = listener.accept().await?;
+        room.0.borrow_mut().insert(peer, stream.clone());
+        room.say(peer, "is here");
+        let room = room.clone();
+        blacklight::spawn(async move {
+            let left = room.listen_to(peer, stream).await;
+            room.0.borrow_mut().remove(&peer);
+            room.say(peer, if left.is_ok() { "has left" } else { "is lost" });
+            if once && room.0.borrow().is_empty() {
+                blacklight::current().stop();
+            }
+        });
     }
 }
 
@@ -66,29 +73,7 @@ fn main() -> io::Result<()> {
     let lp = Loop::new()?;
     let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
     println!("listening on {}", listener.local_addr()?);
-    let room = Rc::new(Room::default());
-    lp.spawn(async move {
-        loop {
-            let (stream, peer) = match listener.accept().await {
-                Ok(client) => client,
-                Err(error) => {
-                    eprintln!("a client is turned away: {error}");
-                    continue;
-                }
-            };
-            room.0.borrow_mut().insert(peer, stream.clone());
-            room.say(peer, "is here");
-            let room = room.clone();
-            blacklight::spawn(async move {
-                let left = room.listen_to(peer, stream).await;
-                room.0.borrow_mut().remove(&peer);
-                room.say(peer, if left.is_ok() { "has left" } else { "is lost" });
-                if once && room.0.borrow().is_empty() {
-                    blacklight::current().stop();
-                }
-            });
-        }
-    });
+    lp.spawn(async move { serve(listener, once).await.unwrap() });
     lp.run(Mode::Default);
     Ok(())
 }

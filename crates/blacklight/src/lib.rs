@@ -1,71 +1,92 @@
-//! libuv's event loop for Rust: owned handles, closures and futures over one loop, no callbacks
-//! while anything is borrowed, and no `unsafe`.
+//! libuv's event loop for Rust: owned handles, closures and futures, no callbacks while anything
+//! is borrowed, and no `unsafe`.
 //!
-//! A [`Loop`] runs on one thread. Handles are made on it, do something when they are
-//! started, and are closed when they are dropped; a callback is free to start, stop and drop
-//! any handle, its own included.
+//! A [`Loop`] runs on one thread. What it does can be said in two ways, which mix.
+//!
+//! # Futures
+//!
+//! [`Loop::block_on`] runs the loop until a future is ready, and [`spawn`] starts another beside
+//! it. An echo server, with a task for each client:
+//!
+//! ```no_run
+//! use blacklight::{Loop, TcpListener, TcpStream};
+//! use std::io;
+//!
+//! async fn echo(stream: TcpStream) -> io::Result<()> {
+//!     let mut room = [0; 4096];
+//!     loop {
+//!         match stream.read(&mut room).await? {
+//!             0 => return Ok(()), // The client has left.
+//!             count => stream.write_all(&room[..count]).await?,
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> io::Result<()> {
+//!     let lp = Loop::new()?;
+//!     let listener = TcpListener::bind(&lp, "127.0.0.1:7000".parse().unwrap())?;
+//!     lp.block_on(async {
+//!         loop {
+//!             let (stream, _) = listener.accept().await?;
+//!             blacklight::spawn(echo(stream));
+//!         }
+//!     })
+//! }
+//! ```
+//!
+//! Tasks need not be `Send`, so they may share what they like by [`Rc`](std::rc::Rc). [`sleep`],
+//! [`timeout`] and [`interval`] wait, [`spawn_blocking`] has a closure run by the thread pool.
+//! Woken tasks run right after the callback that woke them; see [`Loop::spawn`].
+//!
+//! # Callbacks
+//!
+//! Handles are made on a loop, do something when they are started, and are closed when they are
+//! dropped; a callback is free to start, stop and drop any handle, its own included.
+//! [`Loop::run`] returns when there is nothing more to do: handles keep it running while they
+//! are active, unless they are [`unref`](Timer::unref)ed.
 //!
 //! ```
 //! use blacklight::{Loop, Mode, Timer};
-//! use std::{cell::Cell, rc::Rc, time::Duration};
+//! use std::time::Duration;
 //!
-//! let lp = Loop::new()?;
-//! let timer = Timer::new(&lp)?;
-//! let ticks = Rc::new(Cell::new(0));
-//! let counted = ticks.clone();
-//! timer.start_repeating(Duration::from_millis(1), move |_, timer| {
-//!     counted.set(counted.get() + 1);
-//!     if counted.get() == 3 {
-//!         timer.stop();
-//!     }
-//! })?;
-//! lp.run(Mode::Default);
-//! assert_eq!(ticks.get(), 3);
-//! # Ok::<(), std::io::Error>(())
-//! ```
-//!
-//! Handles keep the loop running while they are active, unless they are
-//! [`unref`](Timer::unref)ed.
-//!
-//! The same loop runs futures, which may use the same handles:
-//!
-//! ```
-//! use blacklight::{Loop, TcpListener, TcpStream, current, spawn};
-//!
-//! let lp = Loop::new()?;
-//! let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
-//! let address = listener.local_addr()?;
-//! let heard = lp.block_on(async move {
-//!     let server = spawn(async move {
-//!         let (stream, _) = listener.accept().await?;
-//!         stream.write_all(b"what nobody saw before").await
-//!     });
-//!     let client = TcpStream::connect(&current(), address).await?;
-//!     let (mut heard, mut room) = (Vec::new(), [0; 64]);
-//!     loop {
-//!         match client.read(&mut room).await? {
-//!             0 => break,
-//!             count => heard.extend_from_slice(&room[..count]),
+//! fn main() -> std::io::Result<()> {
+//!     let lp = Loop::new()?;
+//!     let timer = Timer::new(&lp)?;
+//!     let mut ticks = 0;
+//!     timer.start_repeating(Duration::from_millis(1), move |_, timer| {
+//!         ticks += 1;
+//!         println!("tick {ticks}");
+//!         if ticks == 3 {
+//!             timer.stop();
 //!         }
-//!     }
-//!     server.await??;
-//!     Ok::<_, std::io::Error>(heard)
-//! })?;
-//! assert_eq!(heard, b"what nobody saw before");
-//! # Ok::<(), std::io::Error>(())
+//!     })?;
+//!     lp.run(Mode::Default);
+//!     Ok(())
+//! }
 //! ```
 //!
-//! Woken tasks run right after the callback that woke them; see [`Loop::spawn`]. Nothing here
-//! is `Send` but the [`Sender`] of an [`Async`] and the wakers of tasks.
+//! A handle that goes out of scope is closed, and its callback is not called any more. One that
+//! nobody wants to hold is given to the loop by `detach`.
 //!
-//! The module [`node`] has `setTimeout`, `setImmediate`, `process.nextTick` and the rest of
-//! Node's scheduling, in Node's order.
+//! # What else there is
 //!
-//! | feature | what it adds |
+//! | for | there is |
 //! | --- | --- |
-//! | `tokio` | tokio's `AsyncRead` and `AsyncWrite` for streams, besides those of futures |
-//! | `hyper` | hyper's `Read` and `Write` for streams, `LoopExecutor`, `LoopTimer` |
-//! | `tracing` | tells `tracing` of loops, callbacks and tasks |
+//! | connections | [`TcpListener`], [`TcpStream`], [`UnixListener`], [`UnixStream`], [`Pipe`], [`Tty`] |
+//! | datagrams | [`UdpSocket`] |
+//! | other descriptors | [`Poll`] |
+//! | the machine | [`fs`], [`process`], [`signal`], [`dns`] |
+//! | other threads | [`Async`] and its [`Sender`], which alone is `Send` |
+//! | each turn of the loop | [`Prepare`], [`Check`], [`Idle`], and [`Loop::observe`] |
+//! | Node's scheduling | [`node`]: `setTimeout`, `setImmediate`, `process.nextTick`, in Node's order |
+//!
+//! Streams have the traits of `futures-io`. With the feature `tokio` they have tokio's as well,
+//! so that what is written for those works, such as TLS by tokio-rustls; with the feature
+//! `hyper`, hyper's, and there are `LoopExecutor` and `LoopTimer` for it. The feature `tracing` tells
+//! `tracing` of loops, callbacks and tasks.
+//!
+//! The directory `examples` has whole programs: servers for echo, chat and HTTP, one on all cores,
+//! a port scanner, a supervisor of processes, and others. `cargo run --example echo` runs one.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
