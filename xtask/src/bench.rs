@@ -74,7 +74,7 @@ pub(crate) struct Options {
     #[arg(long)]
     all: bool,
     /// Write the table and the chart into docs/PERFORMANCE.md and README.md.
-    #[arg(long, requires = "full", conflicts_with_all = ["names", "library"])]
+    #[arg(long, conflicts_with = "library")]
     publish: bool,
     /// The library to compare with the original: `ours`, `original`, or a path.
     #[arg(long, default_value = "ours")]

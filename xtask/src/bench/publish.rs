@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-const BEGIN: &str = "<!-- benchmarks: written by `cargo xtask bench --full --publish` -->\n";
+const BEGIN: &str = "<!-- benchmarks: written by `cargo xtask bench --publish` -->\n";
 const END: &str = "<!-- end of benchmarks -->";
 
 const PERFORMANCE: &str = "docs/PERFORMANCE.md";
