@@ -5,9 +5,7 @@
 //! number, is what an idle connection costs it. Then all are closed, and no descriptor may be
 //! left. The same program runs with the original and with ours.
 
-use crate::compile::run_quietly;
-use crate::original::Original;
-use crate::{library, workspace};
+use crate::program::Program;
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -103,27 +101,17 @@ fn measure(program: &Path, library: &Path, connections: u32) -> Result<Outcome> 
 
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let ours = library::stage_ours()?;
-    let original = Original::obtain()?.library()?;
-    let original = original.parent().context("a library without a directory")?;
-    let program = workspace::target_subdir("connections")?.join("program");
-    let mut command = Command::new("gcc");
-    command
-        .args(["-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-o"])
-        .arg(&program)
-        .arg(workspace::root().join("xtask/connections/program.c"))
-        .arg("-I")
-        .arg(workspace::include_dir())
-        .arg("-L")
-        .arg(&ours)
-        .arg("-luv");
-    run_quietly(command)?;
+    let Program {
+        path: program,
+        original,
+        ours,
+    } = Program::build("connections", "program")?;
     println!(
         "{} connections, bytes resident for each",
         options.connections
     );
     println!("(the server's include some 620 that the program itself keeps)");
-    for (name, library) in [("original", original), ("ours", &*ours)] {
+    for (name, library) in [("original", &original), ("ours", &ours)] {
         let outcome = measure(&program, library, options.connections)
             .with_context(|| format!("with {name}"))?;
         println!(

@@ -5,9 +5,8 @@
 //! takes. `xtask/instructions/expected.txt` says what it took when that was last looked at, and
 //! by which compiler; a change that makes one of them more than [`TOLERANCE`] worse fails.
 
-use crate::compile::run_quietly;
-use crate::original::Original;
-use crate::{library, workspace};
+use crate::program::Program;
+use crate::workspace;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,23 +49,6 @@ struct Counter {
 }
 
 impl Counter {
-    fn build(library: &Path) -> Result<Counter> {
-        workspace::require_tool("valgrind", "valgrind")?;
-        let program = workspace::target_subdir("instructions")?.join("parts");
-        let mut command = Command::new("gcc");
-        command
-            .args(["-O2", "-Wall", "-Wextra", "-o"])
-            .arg(&program)
-            .arg(workspace::root().join("xtask/instructions/parts.c"))
-            .arg("-I")
-            .arg(workspace::include_dir())
-            .arg("-L")
-            .arg(library)
-            .arg("-luv");
-        run_quietly(command)?;
-        Ok(Counter { program })
-    }
-
     fn total(&self, library: &Path, part: &str, times: u32) -> Result<u64> {
         let output = Command::new("timeout")
             .args(["120", "valgrind", "--tool=callgrind"])
@@ -116,10 +98,13 @@ fn expected() -> Result<(String, Vec<u64>)> {
 
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let ours = library::stage_ours()?;
-    let original = Original::obtain()?.library()?;
-    let original = original.parent().context("a library without a directory")?;
-    let counter = Counter::build(&ours)?;
+    workspace::require_tool("valgrind", "valgrind")?;
+    let Program {
+        path: program,
+        original,
+        ours,
+    } = Program::build("instructions", "parts")?;
+    let counter = Counter { program };
     let compiler = compiler()?;
     let expected = match options.bless {
         true => None,
@@ -132,7 +117,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         "original", "ours", "expected"
     );
     for (at, (part, what)) in PARTS.iter().enumerate() {
-        let of_original = counter.count(original, part)?;
+        let of_original = counter.count(&original, part)?;
         let count = counter.count(&ours, part)?;
         let before = expected.as_ref().map_or(count, |(_, counts)| counts[at]);
         println!("{of_original:>10} {count:>10} {before:>10}  {what}");

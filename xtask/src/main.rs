@@ -22,6 +22,7 @@ mod msrv;
 mod node_order;
 mod original;
 mod packaging;
+mod program;
 mod sandbox;
 mod sanitize;
 mod scaling;

@@ -4,9 +4,7 @@
 //! of the rounds. It shows what the benchmarks do not: that a wake-up costs the same however
 //! many async handles there are, and how a timer's restart grows.
 
-use crate::compile::run_quietly;
-use crate::original::Original;
-use crate::{library, workspace};
+use crate::program::Program;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -44,24 +42,14 @@ fn median(rounds: &[Vec<Vec<f64>>], line: usize, column: usize) -> f64 {
 
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let ours = library::stage_ours()?;
-    let original = Original::obtain()?.library()?;
-    let original = original.parent().context("a library without a directory")?;
-    let program = workspace::target_subdir("scaling")?.join("scaling");
-    let mut command = Command::new("gcc");
-    command
-        .args(["-O2", "-Wall", "-Wextra", "-o"])
-        .arg(&program)
-        .arg(workspace::root().join("xtask/scaling/scaling.c"))
-        .arg("-I")
-        .arg(workspace::include_dir())
-        .arg("-L")
-        .arg(&ours)
-        .args(["-luv", "-lpthread"]);
-    run_quietly(command)?;
+    let Program {
+        path: program,
+        original,
+        ours,
+    } = Program::build("scaling", "scaling")?;
     let (mut of_original, mut of_ours) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds.max(1) {
-        of_original.push(measure(&program, original)?);
+        of_original.push(measure(&program, &original)?);
         of_ours.push(measure(&program, &ours)?);
     }
     println!("nanoseconds: the original, ours");

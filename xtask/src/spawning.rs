@@ -4,9 +4,7 @@
 //! the rounds. It shows the processor time that the loop takes for each child when many end, at
 //! once or one after the other, and how long `uv_spawn` holds the loop up, in a small process and in a large one.
 
-use crate::compile::run_quietly;
-use crate::original::Original;
-use crate::{library, workspace};
+use crate::program::Program;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -52,26 +50,16 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let ours = library::stage_ours()?;
-    let original = Original::obtain()?.library()?;
-    let original = original.parent().context("a library without a directory")?;
-    let program = workspace::target_subdir("spawning")?.join("program");
-    let mut command = Command::new("gcc");
-    command
-        .args(["-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-o"])
-        .arg(&program)
-        .arg(workspace::root().join("xtask/spawning/program.c"))
-        .arg("-I")
-        .arg(workspace::include_dir())
-        .arg("-L")
-        .arg(&ours)
-        .arg("-luv");
-    run_quietly(command)?;
+    let Program {
+        path: program,
+        original,
+        ours,
+    } = Program::build("spawning", "program")?;
     println!("microseconds: {:>29}{:>10}", "the original", "ours");
     for (name, arguments) in ROWS {
         let (mut of_original, mut of_ours) = (Vec::new(), Vec::new());
         for _ in 0..options.rounds.max(1) {
-            of_original.push(measure(&program, original, arguments)?);
+            of_original.push(measure(&program, &original, arguments)?);
             of_ours.push(measure(&program, &ours, arguments)?);
         }
         let (original, ours) = (median(of_original), median(of_ours));

@@ -1,0 +1,43 @@
+//! A C program of a chore's own, which runs with the original and with ours.
+
+use crate::compile::run_quietly;
+use crate::original::Original;
+use crate::{library, workspace};
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A program that finds either library when it starts.
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// Where the original is to be found.
+    pub(crate) original: PathBuf,
+    /// Where ours is to be found.
+    pub(crate) ours: PathBuf,
+}
+
+impl Program {
+    /// Builds both libraries, and `xtask/<chore>/<name>.c`.
+    pub(crate) fn build(chore: &str, name: &str) -> Result<Program> {
+        let ours = library::stage_ours()?;
+        let original = Original::obtain()?.library()?;
+        let original = original.parent().context("a library without a directory")?;
+        let path = workspace::target_subdir(chore)?.join(name);
+        let mut command = Command::new("gcc");
+        command
+            .args(["-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-o"])
+            .arg(&path)
+            .arg(workspace::root().join(format!("xtask/{chore}/{name}.c")))
+            .arg("-I")
+            .arg(workspace::include_dir())
+            .arg("-L")
+            .arg(&ours)
+            .args(["-luv", "-lpthread"]);
+        run_quietly(command)?;
+        Ok(Program {
+            path,
+            original: original.to_owned(),
+            ours,
+        })
+    }
+}
