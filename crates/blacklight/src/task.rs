@@ -26,6 +26,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -383,14 +384,22 @@ impl Loop {
             };
         }
         let result = join.clone();
+        // In a box of its own, since an async block would have room for it twice: for what it is
+        // given, and for what it awaits.
+        let mut running = Some(Box::pin(future));
         let tasks = &self.0.tasks;
         let task = tasks.insert(&self.0, |ready| {
             let header = tasks.header(ready);
             Task {
-                future: Box::pin(async move {
-                    let output = future.await;
+                future: Box::pin(poll_fn(move |context| {
+                    let polled = running.as_mut().map(|future| future.as_mut().poll(context));
+                    let Some(Poll::Ready(output)) = polled else {
+                        return Poll::Pending;
+                    };
+                    running = None;
                     result.complete(Ok(output));
-                }),
+                    Poll::Ready(())
+                })),
                 waker: Waker::from(header.clone()),
                 header,
                 join: Completer(join.clone() as Rc<dyn Joined>),
