@@ -4,6 +4,7 @@
 //! of the rounds. It shows what the benchmarks do not: that a wake-up costs the same however
 //! many async handles there are, and how a timer's restart grows.
 
+use crate::echo::median;
 use crate::program::Program;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -33,13 +34,6 @@ fn measure(program: &Path, lib: &Path) -> Result<Vec<Vec<f64>>> {
     text.lines().map(line).collect()
 }
 
-/// The median over the rounds, value by value.
-fn median(rounds: &[Vec<Vec<f64>>], line: usize, column: usize) -> f64 {
-    let mut values: Vec<f64> = rounds.iter().map(|round| round[line][column]).collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let Program {
@@ -59,8 +53,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     for line in 0..of_ours[0].len() {
         print!("{:>10}", of_ours[0][line][0]);
         for column in 1..=COLUMNS.len() {
-            let original = median(&of_original, line, column);
-            let ours = median(&of_ours, line, column);
+            let of =
+                |rounds: &[Vec<Vec<f64>>]| median(rounds.iter().map(|round| round[line][column]));
+            let (original, ours) = (of(&of_original), of(&of_ours));
             print!("{:>24}", format!("{original:.0}, {ours:.0}"));
         }
         println!();

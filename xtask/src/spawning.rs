@@ -4,6 +4,7 @@
 //! the rounds. It shows the processor time that the loop takes for each child when many end, at
 //! once or one after the other, and how long `uv_spawn` holds the loop up, in a small process and in a large one.
 
+use crate::echo::median;
 use crate::program::Program;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -43,11 +44,6 @@ fn measure(program: &Path, lib: &Path, arguments: [&str; 2]) -> Result<f64> {
     number.with_context(|| format!("the program says {text:?}"))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let Program {
@@ -62,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             of_original.push(measure(&program, &original, arguments)?);
             of_ours.push(measure(&program, &ours, arguments)?);
         }
-        let (original, ours) = (median(of_original), median(of_ours));
+        let (original, ours) = (median(of_original.into_iter()), median(of_ours.into_iter()));
         println!("{name:<24}{original:>19.1}{ours:>10.1}");
     }
     Ok(ExitCode::SUCCESS)
