@@ -75,7 +75,7 @@ pub struct Engine {
     pub(crate) metrics: Metrics,
     /// Whether the last wait for events has slept.
     pub(crate) slept: bool,
-    /// Whether it pays to wait awake for completions.
+    /// Whether it pays to wait awake for mail.
     pub(crate) spin: Spin,
     pub(crate) measures_idle_time: bool,
     pub(crate) idle_time: Arc<IdleTime>,

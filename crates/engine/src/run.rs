@@ -377,7 +377,7 @@ impl Engine {
                 self.slept = false;
                 return;
             }
-            let spun = timeout != Some(0) && self.spin_for_work();
+            let spun = timeout != Some(0) && self.spin_for_mail();
             if timeout != Some(0) && !self.receiver.fall_asleep() {
                 timeout = Some(0);
             }
@@ -395,9 +395,9 @@ impl Engine {
             }
             // Completed requests are counted one by one when they are collected.
             let signalled = self.signals.has_pending();
-            let events = self.poller.len()
-                + usize::from(self.receiver.mailbox.has_sends())
-                + usize::from(signalled);
+            self.receiver.had_sends = self.receiver.mailbox.has_sends();
+            let events =
+                self.poller.len() + usize::from(self.receiver.had_sends) + usize::from(signalled);
             self.count_events(events as u64);
             if events > 0 || timeout == Some(0) || !self.receiver.mailbox.is_empty() {
                 return;

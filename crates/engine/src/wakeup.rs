@@ -27,6 +27,7 @@
 use crate::engine::Engine;
 use crate::event::Token;
 use crate::handle::Kind;
+use crate::pool::Pool;
 use crate::slab::{Key, NIL};
 use blacklight_sys::Errno;
 use blacklight_sys::eventfd::EventFd;
@@ -190,6 +191,8 @@ pub(crate) struct Receiver {
     /// Whether the eventfd may have been written to since the poller last looked at it. Until
     /// the poller has looked again, our descriptor may stay readable to others.
     pub(crate) signalled: bool,
+    /// Whether the last wait for events has brought sends: more may be on their way.
+    pub(crate) had_sends: bool,
     /// Requests in progress: submitted, and not handed out yet.
     pub(crate) requests: u32,
     /// How many have been submitted, ever.
@@ -210,6 +213,7 @@ impl Receiver {
             chain: NIL,
             completed: NIL,
             signalled: false,
+            had_sends: false,
             requests: 0,
             submitted: 0,
             place: None,
@@ -476,6 +480,33 @@ impl Engine {
             mailbox: self.receiver.mailbox.clone(),
             ticket,
         }
+    }
+
+    /// Waits awake for a moment if mail is to be expected, since requests are in progress or
+    /// since some has just come, and if waiting awake has paid lately. Returns whether something
+    /// has come meanwhile.
+    #[inline]
+    pub(crate) fn spin_for_mail(&mut self) -> bool {
+        let Receiver {
+            mailbox,
+            requests,
+            had_sends,
+            ..
+        } = &self.receiver;
+        let others = match (*requests, *had_sends) {
+            (0, false) => return false,
+            (0, true) => 0,
+            _ => Pool::get().busy(),
+        };
+        if self.poller.is_simulated() || !mailbox.is_empty() {
+            return false;
+        }
+        let Some(spin) = self.spin.begin(others) else {
+            return false;
+        };
+        let found = spin.until(|| !mailbox.is_empty());
+        self.spin.end(found);
+        found
     }
 
     pub(crate) fn retire_async(&mut self, index: u32, ticket: Ticket) {

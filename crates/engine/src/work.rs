@@ -84,22 +84,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits awake for a moment if there are requests in progress and that has paid lately.
-    /// Returns whether something has come meanwhile.
-    #[inline]
-    pub(crate) fn spin_for_work(&mut self) -> bool {
-        let mailbox = &self.receiver.mailbox;
-        if self.receiver.requests == 0 || self.poller.is_simulated() || !mailbox.is_empty() {
-            return false;
-        }
-        let Some(spin) = self.spin.begin(Pool::get().busy()) else {
-            return false;
-        };
-        let found = spin.until(|| !mailbox.is_empty());
-        self.spin.end(found);
-        found
-    }
-
     /// Takes the completions that are there. Each counts as an event, however few wake-ups
     /// they took.
     pub(crate) fn collect_work(&mut self) {
