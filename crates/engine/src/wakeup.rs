@@ -1,28 +1,32 @@
 //! Async handles: how other threads and signal handlers reach a loop.
 //!
 //! Senders touch nothing of the engine. They share a [`Mailbox`] with it: one cell for
-//! each async handle, and a lock-free stack of the cells that have been sent to. A send
-//! marks its cell, pushes it, and wakes the loop if the loop may be asleep; all of it is
-//! atomics and at most one `write` to an eventfd, so it may happen in a signal handler.
+//! each async handle, and a lock-free stack of the groups of cells that have been sent to. A
+//! send marks its cell, notes it in the cell's group, pushes the group if it is the first
+//! there, and wakes the loop if the loop may be asleep; all of it is atomics and at most one
+//! `write` to an eventfd, so it may happen in a signal handler.
 //!
 //! The rules that make this exact:
 //!
-//! - A cell is in the stack if and only if it is marked, so it is in it at most once, and
-//!   a send to a marked cell has nothing left to do. Marking is always a read-modify-write:
-//!   even a send that finds the mark set is ordered before the delivery that clears it,
-//!   which is what lets the callback see all that the sender did before.
-//! - The loop takes the whole stack at once. Delivering n sends costs O(n) however many
-//!   handles there are. A cell's mark is cleared before its callback runs.
+//! - A cell is noted in its group if and only if it is marked, and a group is in the stack
+//!   if and only if a cell is noted in it. So a send to a marked cell has nothing left to do.
+//!   Marking is always a read-modify-write: even a send that finds the mark set is ordered
+//!   before the delivery that clears it, which is what lets the callback see all that the
+//!   sender did before.
+//! - The loop takes the whole stack at once, and what is noted in its groups: those and no
+//!   others are delivered in this turn. Delivering n sends costs O(n) however many handles
+//!   there are, and where they are many the loop goes through cells and handles in the order
+//!   in which they are in memory. A cell's mark is cleared before its callback runs.
 //! - `asleep` is set whenever the loop may be waiting in the kernel, or whenever it is not
 //!   running at all, since then some other loop may be waiting for our descriptor. Only a
 //!   sender that clears `asleep` writes to the eventfd. The loop sets it *before* it looks
 //!   at the stack for the last time, and a sender looks at it *after* its push, all
 //!   sequentially consistent: one of the two sees the other, and no wake-up is lost.
-//! - A closed handle's cell is given to a new one only when it is out of the stack.
+//! - A closed handle's cell is given to a new one only when it is no longer marked.
 //!
-//! Requests of the thread pool come back the same way, by a second stack of the same cells:
-//! a request has a cell from its submission to its completion, and is pushed once. Its mark
-//! is the loop's own note that the request was cancelled.
+//! Requests of the thread pool come back by a second stack, of cells: a request has a cell
+//! from its submission to its completion, and is pushed once. Its mark is the loop's own note
+//! that the request was cancelled.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -48,9 +52,47 @@ struct Cell {
     token: AtomicU64,
 }
 
+/// The cells of a group.
+const GROUP: u32 = u64::BITS;
+
+/// Cells that are neighbours, a bit for each.
+#[derive(Default, Debug)]
+struct Group {
+    /// Those that have been sent to.
+    noted: AtomicU64,
+    /// Those that the loop has taken from there to deliver them. Nobody else looks.
+    taken: AtomicU64,
+    /// The group below in the stack.
+    below: AtomicU32,
+    /// The group that is delivered next. Nobody else looks.
+    next: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Segment {
+    cells: Box<[Cell]>,
+    groups: Box<[Group]>,
+}
+
+impl Segment {
+    fn new(len: usize) -> Result<Segment, Errno> {
+        Ok(Segment {
+            cells: boxed(len)?,
+            groups: boxed(len / GROUP as usize)?,
+        })
+    }
+}
+
+fn boxed<T: Default>(len: usize) -> Result<Box<[T]>, Errno> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(len)?;
+    all.resize_with(len, T::default);
+    Ok(all.into_boxed_slice())
+}
+
 /// Cells do not move, since senders may be looking at them: they live in segments, each
 /// twice as long as the one before.
-const FIRST_SEGMENT: u32 = 64;
+const FIRST_SEGMENT: u32 = GROUP;
 const SEGMENTS: usize = 26;
 
 /// Where a cell is: its segment and its place in it.
@@ -88,13 +130,14 @@ impl Ticket {
 /// What a loop shares with those who wake it.
 #[derive(Debug)]
 pub struct Mailbox {
+    /// The stack of groups that have been sent to.
     top: AtomicU32,
     /// The stack of completed requests.
     completed: AtomicU32,
     asleep: AtomicBool,
     /// Shared with the process's signal handler.
     pub(crate) eventfd: Arc<EventFd>,
-    segments: [OnceLock<Box<[Cell]>>; SEGMENTS],
+    segments: [OnceLock<Segment>; SEGMENTS],
 }
 
 impl Mailbox {
@@ -110,7 +153,14 @@ impl Mailbox {
 
     fn cell(&self, cell: u32) -> Option<&Cell> {
         let (segment, place) = locate(cell);
-        self.segments.get(segment)?.get()?.get(place)
+        self.segments.get(segment)?.get()?.cells.get(place)
+    }
+
+    /// The group with this number, which is an existing cell's divided by [`GROUP`].
+    fn group(&self, group: u32) -> &Group {
+        let (segment, place) = locate(group * GROUP);
+        let segment = self.segments[segment].get().expect("a cell has a group");
+        &segment.groups[place / GROUP as usize]
     }
 
     /// Sends to an async handle: its event follows on the loop's next turn. Any number of
@@ -129,24 +179,29 @@ impl Mailbox {
         if marked.is_err() || marked.is_ok_and(|before| before & MARKED != 0) {
             return;
         }
-        Self::push(&self.top, ticket.cell, cell);
-        self.wake();
+        let (at, bit) = (ticket.cell / GROUP, 1 << (ticket.cell % GROUP));
+        let group = self.group(at);
+        if group.noted.fetch_or(bit, SeqCst) == 0 {
+            Self::push(&self.top, at, &group.below);
+            self.wake();
+        }
     }
 
     /// Says that the request with this cell is completed, which happens once to each.
     pub(crate) fn complete(&self, at: u32) {
         let cell = self.cell(at).expect("a request has a cell");
-        Self::push(&self.completed, at, cell);
+        Self::push(&self.completed, at, &cell.below);
         self.wake();
     }
 
-    fn push(stack: &AtomicU32, at: u32, cell: &Cell) {
-        let mut below = stack.load(Relaxed);
+    /// Pushes `at`, whose link is `below`.
+    fn push(stack: &AtomicU32, at: u32, below: &AtomicU32) {
+        let mut top = stack.load(Relaxed);
         loop {
-            cell.below.store(below, Relaxed);
-            match stack.compare_exchange_weak(below, at, SeqCst, Relaxed) {
+            below.store(top, Relaxed);
+            match stack.compare_exchange_weak(top, at, SeqCst, Relaxed) {
                 Ok(_) => break,
-                Err(top) => below = top,
+                Err(other) => top = other,
             }
         }
     }
@@ -184,8 +239,11 @@ impl Mailbox {
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) mailbox: Arc<Mailbox>,
-    /// Cells taken out of the stack and not delivered yet, first sent first.
+    /// Groups taken out of the stack and not looked at yet, first sent first.
     chain: u32,
+    /// The first cell of the group that is being delivered, and what is left of it.
+    base: u32,
+    left: u64,
     /// Cells of completed requests that have not been handed out yet, first completed first.
     completed: u32,
     /// Whether the eventfd may have been written to since the poller last looked at it. Until
@@ -211,6 +269,8 @@ impl Receiver {
         Ok(Receiver {
             mailbox: Arc::new(Mailbox::new()?),
             chain: NIL,
+            base: 0,
+            left: 0,
             completed: NIL,
             signalled: false,
             had_sends: false,
@@ -250,13 +310,10 @@ impl Receiver {
     fn grow(&mut self) -> Result<u32, Errno> {
         let at = self.cells;
         let (segment, _) = locate(at);
-        let segment_cells = self.mailbox.segments.get(segment).ok_or(Errno::ENOMEM)?;
-        if segment_cells.get().is_none() {
-            let mut cells = Vec::new();
-            let len = (FIRST_SEGMENT as usize) << segment;
-            cells.try_reserve_exact(len)?;
-            cells.resize_with(len, Cell::default);
-            segment_cells.get_or_init(|| cells.into_boxed_slice());
+        let place = self.mailbox.segments.get(segment).ok_or(Errno::ENOMEM)?;
+        if place.get().is_none() {
+            let new = Segment::new((FIRST_SEGMENT as usize) << segment)?;
+            place.get_or_init(|| new);
         }
         self.cell(at).below.store(NIL, Relaxed);
         self.cells += 1;
@@ -268,8 +325,8 @@ impl Receiver {
         self.free = at;
     }
 
-    /// Makes the ticket stale. Its cell is free at once unless it is in the stack or the
-    /// chain, which then frees it.
+    /// Makes the ticket stale. Its cell is free at once unless it is marked; then it is freed
+    /// when its turn comes.
     fn retire(&mut self, ticket: Ticket) {
         let cell = self.cell(ticket.cell);
         if cell.state.fetch_add(GENERATION, AcqRel) & MARKED == 0 {
@@ -298,11 +355,23 @@ impl Receiver {
         }
     }
 
-    /// Takes what has been sent so far, to be delivered in the order of sending.
+    /// Takes what has been sent so far. It is delivered by groups, of which the first sent to
+    /// is the first, and in a group in the order of its cells.
     pub(crate) fn collect(&mut self) {
-        if self.chain == NIL && self.mailbox.has_sends() {
-            let taken = self.mailbox.top.swap(NIL, SeqCst);
-            (self.chain, _) = self.reversed(taken);
+        if self.chain != NIL || self.left != 0 || !self.mailbox.has_sends() {
+            return;
+        }
+        let mut at = self.mailbox.top.swap(NIL, SeqCst);
+        while at != NIL {
+            let group = self.mailbox.group(at);
+            // As soon as nothing is noted in it, it may be pushed again.
+            let below = group.below.load(Relaxed);
+            let taken = group.noted.swap(0, SeqCst);
+            debug_assert!(taken != 0, "a group in the stack has nothing noted");
+            group.taken.store(taken, Relaxed);
+            group.next.store(self.chain, Relaxed);
+            self.chain = at;
+            at = below;
         }
     }
 
@@ -323,25 +392,33 @@ impl Receiver {
     /// Whether nothing is to be handed out.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.chain == NIL && self.completed == NIL && self.mailbox.is_empty()
+        self.chain == NIL && self.left == 0 && self.completed == NIL && self.mailbox.is_empty()
     }
 
     /// The next send to deliver.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Token> {
-        while self.chain != NIL {
-            let at = self.chain;
-            let cell = self.cell(at);
-            let (below, token) = (cell.below.load(Relaxed), cell.token.load(Relaxed));
-            // From here on the cell may be sent to again.
-            cell.state.fetch_and(!MARKED, SeqCst);
-            self.chain = below;
-            if token != RETIRED {
-                return Some(Token(token));
+        loop {
+            while self.left != 0 {
+                let at = self.base + self.left.trailing_zeros();
+                self.left &= self.left - 1;
+                let cell = self.cell(at);
+                let token = cell.token.load(Relaxed);
+                // From here on the cell may be sent to again.
+                cell.state.fetch_and(!MARKED, SeqCst);
+                if token != RETIRED {
+                    return Some(Token(token));
+                }
+                self.recycle(at);
             }
-            self.recycle(at);
+            if self.chain == NIL {
+                return None;
+            }
+            let group = self.mailbox.group(self.chain);
+            self.left = group.taken.load(Relaxed);
+            self.base = self.chain * GROUP;
+            self.chain = group.next.load(Relaxed);
         }
-        None
     }
 
     /// A cell for a new request.
@@ -401,8 +478,11 @@ impl Receiver {
     }
 
     /// Clears the marks that senders left who were interrupted by the fork before they had
-    /// pushed their cell: they exist in the parent only.
+    /// pushed the group: they exist in the parent only.
     fn unmark_all(&mut self) {
+        for at in 0..self.cells.div_ceil(GROUP) {
+            self.mailbox.group(at).noted.store(0, SeqCst);
+        }
         for at in 0..self.cells {
             let cell = self.cell(at);
             let was_marked = cell.state.fetch_and(!MARKED, SeqCst) & MARKED != 0;
@@ -530,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_coalesce_and_arrive_in_order() {
+    fn sends_coalesce_and_arrive_group_by_group() {
         let mut receiver = Receiver::new().unwrap();
         let tickets: Vec<_> = (0..200)
             .map(|token| receiver.allocate(Token(token)).unwrap())
@@ -550,6 +630,28 @@ mod tests {
         receiver.collect();
         assert_eq!(receiver.next(), Some(Token(64)));
         assert_eq!(receiver.next(), None);
+    }
+
+    #[test]
+    fn what_is_sent_after_collecting_waits_whatever_its_group() {
+        let mut receiver = Receiver::new().unwrap();
+        let tickets: Vec<_> = (0..200)
+            .map(|token| receiver.allocate(Token(token)).unwrap())
+            .collect();
+        for at in [130, 65, 70, 3] {
+            receiver.mailbox.send(tickets[at]);
+        }
+        receiver.collect();
+        for at in [4, 71, 131, 199] {
+            receiver.mailbox.send(tickets[at]);
+        }
+        let delivered = |receiver: &mut Receiver| -> Vec<u64> {
+            std::iter::from_fn(|| receiver.next().map(|token| token.0)).collect()
+        };
+        assert_eq!(delivered(&mut receiver), [130, 65, 70, 3]);
+        receiver.collect();
+        assert_eq!(delivered(&mut receiver), [4, 71, 131, 199]);
+        assert!(receiver.is_quiet());
     }
 
     #[test]

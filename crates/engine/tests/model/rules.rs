@@ -100,7 +100,7 @@ pub(crate) struct Model {
     pub(crate) idle: List,
     pub(crate) prepare: List,
     pub(crate) check: List,
-    /// Async handles in the order of sending, and those about to be called.
+    /// Async handles that have been sent to, and those about to be called, in no order.
     pub(crate) mail: Vec<usize>,
     pub(crate) delivering: Vec<usize>,
     /// Handles to be finished, and those that the closing phase is finishing.

@@ -43,6 +43,7 @@ impl Model {
                     true => return Ok(()),
                     false => None,
                 },
+                Phase::Asyncs => (self.next_mail(seen.event)).map(|id| Event::Async(token(id))),
                 _ => self.next_callback(),
             };
             if expected.is_some() && expected == seen.event {
@@ -63,7 +64,6 @@ impl Model {
             Phase::Idle => self.idle.next().map(|id| Event::Idle(token(id))),
             Phase::Prepare => self.prepare.next().map(|id| Event::Prepare(token(id))),
             Phase::Check => self.check.next().map(|id| Event::Check(token(id))),
-            Phase::Asyncs => self.next_mail().map(|id| Event::Async(token(id))),
             Phase::Closing => self.next_closed().map(|id| Event::Closed(token(id))),
             _ => None,
         }
@@ -169,14 +169,13 @@ impl Model {
         None
     }
 
-    fn next_mail(&mut self) -> Option<usize> {
-        while !self.delivering.is_empty() {
-            let id = self.delivering.remove(0);
-            if self.handles[id].active {
-                return Some(id);
-            }
-        }
-        None
+    /// The next async handle to be called: any of those that were sent to before the phase, so
+    /// the one that was seen if it is among them.
+    fn next_mail(&mut self, seen: Option<Event>) -> Option<usize> {
+        self.delivering.retain(|&id| self.handles[id].active);
+        let is_seen = |&id: &usize| seen == Some(Event::Async(token(id)));
+        let at = self.delivering.iter().position(is_seen).unwrap_or(0);
+        (at < self.delivering.len()).then(|| self.delivering.remove(at))
     }
 
     /// The last closed is the first to be finished.
