@@ -31,7 +31,7 @@ static void watch(int epoll, int fd) {
 int main(int argc, char** argv) {
   static struct epoll_event events[1024];
   static char buffer[ROOM];
-  MUST(argc == 4);
+  MUST(argc >= 4);
   pin(atoi(argv[1]));
   raise_limit();
   int connections = atoi(argv[2]);

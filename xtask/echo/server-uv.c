@@ -1,8 +1,11 @@
 /* An echo server on libuv, whichever it finds when it starts.
  *
- *   server-uv <cpu> <connections> <messages>
+ *   server-uv <cpu> <connections> <messages> [own]
  *
- * Prints its port, and when it has echoed all messages, what one of them cost. */
+ * Prints its port, and when it has echoed all messages, what one of them cost. It handles its
+ * memory as the server of libuv's guide does: a buffer of the suggested size is allocated for
+ * every read, and a request for every write, and both are freed in the write's callback. With
+ * `own`, each connection has a small buffer and a request of its own instead. */
 #include "common.h"
 #include <arpa/inet.h>
 #include <uv.h>
@@ -13,7 +16,12 @@ typedef struct {
   char buffer[ROOM];
 } connection_t;
 
-static int connections, accepted;
+typedef struct {
+  uv_write_t write;
+  uv_buf_t buffer;
+} answer_t;
+
+static int connections, accepted, own;
 static double messages, bytes, start, first_turn;
 static uv_tcp_t server;
 
@@ -28,8 +36,11 @@ static void on_close(uv_handle_t* handle) {
 }
 
 static void on_write(uv_write_t* request, int status) {
-  (void) request;
   MUST(status == 0);
+  if (!own) {
+    free(((answer_t*) request)->buffer.base);
+    free(request);
+  }
   if (bytes == messages * MESSAGE) {
     report(cpu_ns() - start, turns() - first_turn, messages);
     bytes = 0;
@@ -38,13 +49,13 @@ static void on_write(uv_write_t* request, int status) {
 
 static void on_alloc(uv_handle_t* handle, size_t suggested, uv_buf_t* buffer) {
   connection_t* connection = handle->data;
-  (void) suggested;
-  *buffer = uv_buf_init(connection->buffer, ROOM);
+  *buffer = own ? uv_buf_init(connection->buffer, ROOM) : uv_buf_init(malloc(suggested), suggested);
 }
 
 static void on_read(uv_stream_t* stream, ssize_t count, const uv_buf_t* buffer) {
   connection_t* connection = stream->data;
-  uv_buf_t answer = uv_buf_init(buffer->base, count > 0 ? count : 0);
+  if (count <= 0 && !own)
+    free(buffer->base);
   if (count < 0) {
     uv_close((uv_handle_t*) stream, on_close);
     if (--accepted == 0)
@@ -54,7 +65,14 @@ static void on_read(uv_stream_t* stream, ssize_t count, const uv_buf_t* buffer) 
   if (count == 0)
     return;
   bytes += count;
-  MUST(uv_write(&connection->write, stream, &answer, 1, on_write) == 0);
+  if (own) {
+    uv_buf_t answer = uv_buf_init(buffer->base, count);
+    MUST(uv_write(&connection->write, stream, &answer, 1, on_write) == 0);
+  } else {
+    answer_t* answer = malloc(sizeof *answer);
+    answer->buffer = uv_buf_init(buffer->base, count);
+    MUST(uv_write(&answer->write, stream, &answer->buffer, 1, on_write) == 0);
+  }
 }
 
 static void on_connection(uv_stream_t* stream, int status) {
@@ -74,7 +92,8 @@ static void on_connection(uv_stream_t* stream, int status) {
 int main(int argc, char** argv) {
   struct sockaddr_in address;
   int size = sizeof address;
-  MUST(argc == 4);
+  MUST(argc == 4 || argc == 5);
+  own = argc == 5;
   pin(atoi(argv[1]));
   raise_limit();
   connections = atoi(argv[2]);

@@ -2,7 +2,8 @@
 //!
 //! Three servers take turns: one on the original, one on ours through the C face (both are
 //! the same executable), and one on nothing but epoll, which is the floor. The client is the
-//! same for all, and each side has a core of its own. What counts is the median of the rounds,
+//! same for all, and each side has a core of its own. The servers on libuv handle their memory
+//! as libuv's guide teaches it. What counts is the median of the rounds,
 //! of the server's own processor time between the last connection and the last answer.
 //! Where strace is installed, the server's system calls are counted too, in a run of its own.
 
@@ -32,6 +33,10 @@ pub(crate) struct Options {
     /// The mechanism our library is to wait with; its own choice if not given.
     #[arg(long)]
     poller: Option<crate::conformance::Poller>,
+    /// Give each connection a buffer and a request of its own, in place of allocating them for
+    /// each message as the server of libuv's guide does.
+    #[arg(long)]
+    own_buffers: bool,
 }
 
 /// One of the servers in comparison.
@@ -51,6 +56,7 @@ struct Echo {
     servers: [Server; 3],
     client: PathBuf,
     poller: Option<&'static str>,
+    own_buffers: bool,
 }
 
 fn compile(dir: &Path, name: &str, arguments: &[&Path]) -> Result<PathBuf> {
@@ -94,6 +100,7 @@ impl Echo {
             ],
             client: compile(&dir, "client", &[])?,
             poller: options.poller.map(|poller| poller.name()),
+            own_buffers: options.own_buffers,
         })
     }
 
@@ -106,6 +113,7 @@ impl Echo {
             .args(via)
             .arg(&server.program)
             .args([SERVER_CPU, &connections, &messages])
+            .args(self.own_buffers.then_some("own"))
             .env("LD_LIBRARY_PATH", &server.library)
             .stdout(Stdio::piped());
         if let Some(poller) = self.poller {

@@ -87,9 +87,12 @@ impl Engine {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn stop_timer(&mut self, index: u32) {
-        self.timers.remove(&mut self.handles, index);
-        self.handles.set_active(index, false);
+        if self.timer(index).is_ok_and(|timer| timer.start != 0) {
+            self.timers.remove(&mut self.handles, index);
+            self.handles.set_active(index, false);
+        }
     }
 
     /// Starts a repeating timer anew with its repeat as the time-out, and does nothing to

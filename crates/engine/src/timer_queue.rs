@@ -139,18 +139,18 @@ impl TimerQueue {
         handles.phase_insert_behind(anchor, index);
     }
 
-    /// Takes out a timer that is in the queue, or in the list of those that a phase in
-    /// progress has still to run. One that is stopped stays as it is.
+    /// Takes out a started timer: it is in the queue, or in the list of those that a phase in
+    /// progress has still to run.
     pub(crate) fn remove(&mut self, handles: &mut Handles, index: u32) {
         let Kind::Timer(timer) = &mut handles[index].kind else {
             return;
         };
-        let was_started = timer.start != 0;
+        debug_assert!(timer.start != 0, "a stopped timer is taken out");
         timer.start = 0;
         self.is_exact &= Some(timer.due_ns) != self.next_ns;
         if handles.is_in_phase(index) {
             handles.phase_remove(index);
-        } else if was_started {
+        } else {
             self.live -= 1;
             if self.heap.entries.len() - self.live > self.live + FEW {
                 self.heap.retain(|entry| is_live(handles, entry));
