@@ -123,6 +123,9 @@ unsafe fn mirror_queue(stream: *mut uv_stream_t, queued: usize) {
 pub(crate) unsafe fn mirror_progress(loop_: *mut uv_loop_t) {
     // SAFETY: the caller vouches for the loop, and the engine names open handles.
     unsafe {
+        if !(*(*loop_).internal_fields).engine.has_progress() {
+            return;
+        }
         while let Some((token, queued)) = engine::with(loop_, |engine| engine.next_progress()) {
             mirror_queue(engine::handle(token), queued);
         }

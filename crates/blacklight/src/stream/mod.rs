@@ -37,10 +37,14 @@ use crate::table::{Entry, Source};
 use crate::task::{Completer, Join};
 use blacklight_engine::{Buffers, Engine, Errno, Event, Key, SharedFd, Token};
 use std::cell::{Cell, OnceCell};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
+
+/// Slices with no more bytes than this together are written as one: to copy them takes less time
+/// than the kernel needs to read the description of several.
+const GATHERED: usize = 512;
 
 /// A task that waits for something.
 #[derive(Default)]
@@ -372,8 +376,19 @@ impl Handle<Stream> {
         context: &Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if slices.iter().all(|slice| slice.is_empty()) {
+        let lengths = slices.iter().map(|slice| slice.len());
+        let bytes = lengths.fold(0, usize::saturating_add);
+        if bytes == 0 {
             return Poll::Ready(Ok(0));
+        }
+        if slices.len() > 1 && bytes <= GATHERED {
+            let mut gathered = [0; GATHERED];
+            let mut room = &mut gathered[..];
+            for slice in slices {
+                // It is long enough for them all.
+                room.write_all(slice)?;
+            }
+            return self.poll_write(context, &[IoSlice::new(&gathered[..bytes])]);
         }
         self.poll_write_with(context, |engine, key| {
             engine.stream_try_write_slices(key, slices)

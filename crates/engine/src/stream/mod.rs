@@ -426,6 +426,12 @@ impl Engine {
         }
     }
 
+    /// Whether the number of queued bytes has changed of some stream.
+    #[inline]
+    pub fn has_progress(&self) -> bool {
+        !self.streams.progressed.is_empty()
+    }
+
     /// A stream whose number of queued bytes has changed, with that number, for a front end
     /// whose users look at it at any time.
     #[inline]
@@ -583,6 +589,10 @@ impl Engine {
                 }
                 Step::Answered => {
                     cursor.reports_left = stream.done.len;
+                    if cursor.reports_left == 0 {
+                        cursor.step = Step::Over;
+                        return None;
+                    }
                     cursor.step = Step::Report;
                     continue;
                 }
