@@ -408,6 +408,21 @@ impl UdpSocket {
         self.with(|engine, key| engine.udp_set_multicast_interface(key, interface))
     }
 
+    fn set_membership_v4(
+        &self,
+        group: Ipv4Addr,
+        interface: Ipv4Addr,
+        source: Option<Ipv4Addr>,
+        is_member: bool,
+    ) -> io::Result<()> {
+        let group = Group::V4 {
+            group,
+            interface,
+            source,
+        };
+        self.with(|engine, key| engine.udp_set_membership(key, group, is_member))
+    }
+
     /// Joins an IPv4 group at the interface with this address, or at one of the kernel's
     /// choice if it is unspecified; only for what `source` sends, if there is one.
     pub fn join_multicast_v4(
@@ -416,12 +431,7 @@ impl UdpSocket {
         interface: Ipv4Addr,
         source: Option<Ipv4Addr>,
     ) -> io::Result<()> {
-        let group = Group::V4 {
-            group,
-            interface,
-            source,
-        };
-        self.with(|engine, key| engine.udp_set_membership(key, group, true))
+        self.set_membership_v4(group, interface, source, true)
     }
 
     /// Leaves an IPv4 group that was joined with the same arguments.
@@ -431,12 +441,22 @@ impl UdpSocket {
         interface: Ipv4Addr,
         source: Option<Ipv4Addr>,
     ) -> io::Result<()> {
-        let group = Group::V4 {
+        self.set_membership_v4(group, interface, source, false)
+    }
+
+    fn set_membership_v6(
+        &self,
+        group: Ipv6Addr,
+        interface: u32,
+        source: Option<Ipv6Addr>,
+        is_member: bool,
+    ) -> io::Result<()> {
+        let group = Group::V6 {
             group,
             interface,
             source,
         };
-        self.with(|engine, key| engine.udp_set_membership(key, group, false))
+        self.with(|engine, key| engine.udp_set_membership(key, group, is_member))
     }
 
     /// Joins an IPv6 group at the interface with this number, or at one of the kernel's choice
@@ -447,12 +467,7 @@ impl UdpSocket {
         interface: u32,
         source: Option<Ipv6Addr>,
     ) -> io::Result<()> {
-        let group = Group::V6 {
-            group,
-            interface,
-            source,
-        };
-        self.with(|engine, key| engine.udp_set_membership(key, group, true))
+        self.set_membership_v6(group, interface, source, true)
     }
 
     /// Leaves an IPv6 group that was joined with the same arguments.
@@ -462,12 +477,7 @@ impl UdpSocket {
         interface: u32,
         source: Option<Ipv6Addr>,
     ) -> io::Result<()> {
-        let group = Group::V6 {
-            group,
-            interface,
-            source,
-        };
-        self.with(|engine, key| engine.udp_set_membership(key, group, false))
+        self.set_membership_v6(group, interface, source, false)
     }
 
     /// Gives the socket to the loop, which keeps it for as long as the loop lives.
