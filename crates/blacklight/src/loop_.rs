@@ -11,7 +11,7 @@ use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Token
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -350,14 +350,8 @@ impl Loop {
     /// A descriptor that becomes readable when a run would find something to do, for a
     /// program that embeds this loop in its own; `None` where the mechanism has none.
     ///
-    /// This is a bare number since it cannot be borrowed: the loop replaces its descriptor
-    /// when that breaks. Ask anew after each run, and do not use it without the loop.
-    pub fn backend_fd(&self) -> Option<RawFd> {
-        self.look().backend_fd()
-    }
-
-    /// A descriptor of the caller's own for what [`backend_fd`](Loop::backend_fd) names, which
-    /// can be waited for without `unsafe`. It should be asked for anew after each run, too.
+    /// It is the caller's own, and cannot be a borrowed one: the loop replaces its descriptor
+    /// when that breaks. Ask anew after each run. The example `embedded` is a whole program.
     ///
     /// ```
     /// use blacklight::{Async, Loop, Mode};
@@ -372,7 +366,7 @@ impl Loop {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn try_clone_backend_fd(&self) -> io::Result<Option<OwnedFd>> {
-        let fd = self.backend_fd().map(blacklight_sys::fd::duplicate);
+        let fd = self.look().backend_fd().map(blacklight_sys::fd::duplicate);
         Ok(fd.transpose()?)
     }
 
