@@ -451,6 +451,16 @@ impl JoinError {
     }
 
     /// What it has panicked with, for [`std::panic::resume_unwind`]; or this error again.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let error = lp.block_on(lp.spawn(async { panic!("oh") })).unwrap_err();
+    /// assert!(!error.is_cancelled());
+    /// assert_eq!(*error.into_panic().unwrap().downcast::<&str>().unwrap(), "oh");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         self.0.ok_or(JoinError(None))
     }
@@ -587,6 +597,18 @@ impl<T> JoinHandle<T> {
     }
 
     /// Lets the loop end although this task is not over.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    /// use std::future::pending;
+    ///
+    /// let lp = Loop::new()?;
+    /// let task = lp.spawn(pending::<()>());
+    /// task.unref();
+    /// lp.run(Mode::Default);
+    /// assert!(!task.is_finished(), "it would wait for ever");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn unref(&self) {
         let tasks = &self.inner.tasks;
         let counted = tasks.with_place(self.task, |place| std::mem::take(&mut place.counts));
