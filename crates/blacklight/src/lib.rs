@@ -83,7 +83,14 @@
 //! Streams have the traits of `futures-io`. With the feature `tokio` they have tokio's as well,
 //! so that what is written for those works, such as TLS by tokio-rustls; with the feature
 //! `hyper`, hyper's, and there are `LoopExecutor` and `LoopTimer` for it. The feature `tracing` tells
-//! `tracing` of loops, callbacks and tasks.
+//! `tracing` what happens, always with the target `blacklight` and the name of the `loop`:
+//!
+//! | level | message | further fields |
+//! | --- | --- | --- |
+//! | `DEBUG` | `loop made`, `loop gone` | |
+//! | `TRACE` | `dispatch`, before each callback | `phase` as in [`Phase::name`], `event` |
+//! | `TRACE` | `task spawned`, `task over`, `task cancelled` | `task` |
+//! | `WARN` | `task panicked` | `task` |
 //!
 //! The directory `examples` has whole programs: servers for echo, chat and HTTP, one on all cores,
 //! a port scanner, a supervisor of processes, and others. `cargo run --example echo` runs one.

@@ -500,7 +500,7 @@ impl Loop {
 
     fn dispatch(&self, event: Event, main: &mut dyn FnMut()) {
         let observed = self.0.observer.borrow().is_some().then(Instant::now);
-        trace::dispatched(&self.0, &event);
+        trace::dispatch(&self.0, &event);
         self.deliver(event);
         self.settle(main);
         let Some(begun) = observed else { return };
