@@ -95,7 +95,7 @@ pub(crate) fn wake_here(shared: &Arc<Shared>, task: Ready) -> bool {
 /// If no loop runs on this thread.
 #[track_caller]
 pub fn current() -> Loop {
-    Loop::current().expect("no loop runs on this thread")
+    Loop::current().expect("no loop runs on this thread; elsewhere, `Loop` has methods for this")
 }
 
 /// Spawns a task on the current loop; see [`Loop::spawn`].

@@ -66,7 +66,41 @@
 //! ```
 //!
 //! A handle that goes out of scope is closed, and its callback is not called any more. One that
-//! nobody wants to hold is given to the loop by `detach`.
+//! nobody wants to hold is given to the loop by `detach`, as the connections of the same echo
+//! server in this style, which would otherwise be closed as soon as they are accepted:
+//!
+//! ```no_run
+//! use blacklight::{Loop, Mode, TcpListener, TcpStream};
+//! use std::io;
+//!
+//! fn echo(client: TcpStream) -> io::Result<()> {
+//!     client.read_start(|_, client, bytes| {
+//!         let own = client.clone();
+//!         let begun = match bytes {
+//!             Ok([]) => client.shutdown_then(move |_, _| own.close()), // The client has left.
+//!             Ok(bytes) => client.write_then(bytes, move |_, written| {
+//!                 written.unwrap_or_else(|_| own.close());
+//!             }),
+//!             Err(error) => Err(error),
+//!         };
+//!         begun.unwrap_or_else(|_| client.close());
+//!     })?;
+//!     client.detach();
+//!     Ok(())
+//! }
+//!
+//! fn main() -> io::Result<()> {
+//!     let lp = Loop::new()?;
+//!     let listener = TcpListener::bind(&lp, "127.0.0.1:7000".parse().unwrap())?;
+//!     listener.accept_start(|_, _, client| {
+//!         if let Err(error) = client.and_then(echo) {
+//!             eprintln!("a client is turned away: {error}");
+//!         }
+//!     });
+//!     lp.run(Mode::Default);
+//!     Ok(())
+//! }
+//! ```
 //!
 //! # What else there is
 //!

@@ -113,7 +113,8 @@ impl TcpStream {
         }
     }
 
-    /// Connects, and then calls back.
+    /// Connects, and then calls back. The connection is the callback's own: to be kept, given to
+    /// the loop by [`detach`](TcpStream::detach), or else closed.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, TcpStream};

@@ -116,7 +116,9 @@ impl UnixStream {
         Ok(UnixStream { handle })
     }
 
-    /// Connects to a socket in the file system, and then calls back.
+    /// Connects to a socket in the file system, and then calls back. The connection is the
+    /// callback's own: to be kept, given to the loop by [`detach`](UnixStream::detach), or else
+    /// closed.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, UnixStream};

@@ -183,7 +183,8 @@ macro_rules! listener_methods {
         common_methods!($listener);
 
         impl $listener {
-            /// Calls back with each connection, in place of a callback before.
+            /// Calls back with each connection, in place of a callback before. The connection is
+            /// the callback's own: to be kept, given to the loop by `detach`, or else closed.
             ///
             /// An error, such as that the process has no descriptors left, is not the end:
             /// the listener goes on.
