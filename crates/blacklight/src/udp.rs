@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 
-/// A datagram that has come; see [`UdpSocket::recv_start`] for an example.
+/// A datagram that has come; see [`UdpSocket::recv_start`].
 ///
 /// ```
 /// use blacklight::{Loop, Mode, UdpSocket};

@@ -257,7 +257,7 @@ pub(crate) use stream_methods;
 /// ```
 pub struct ReadHalf<S>(pub(crate) S);
 
-/// The half of a stream that writes; see [`ReadHalf`] for an example.
+/// The half of a stream that writes; see [`TcpStream::split`](crate::TcpStream::split).
 ///
 /// ```
 /// use blacklight::{Loop, UnixStream};
