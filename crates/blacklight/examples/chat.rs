@@ -4,12 +4,11 @@
 //! cargo run --example chat                # and elsewhere, more than once: nc 127.0.0.1 7000
 //! ```
 //!
-//! The first argument is the address to listen at. With `--once` the server ends when its last
-//! client has left. Everything is on one thread, so the list of clients needs no lock. Each
+//! The first argument is the address to listen at. Everything is on one thread, so the list of clients needs no lock. Each
 //! client's task reads; the others are written to in callback style, which queues, so that
 //! nobody waits for a slow one. Who is too slow is put out.
 
-use blacklight::{Loop, Mode, TcpListener, TcpStream};
+use blacklight::{Loop, TcpListener, TcpStream};
 use std::{cell::RefCell, collections::BTreeMap, io, net::SocketAddr, rc::Rc};
 
 /// How much may wait to be sent to one client, and how long a line may be.
@@ -47,7 +46,7 @@ impl Room {
     }
 }
 
-async fn serve(listener: TcpListener, once: bool) -> io::Result<()> {
+async fn serve(listener: TcpListener) -> io::Result<()> {
     let room = Rc::new(Room::default());
     loop {
         let (stream, peer) = listener.accept().await?;
@@ -58,9 +57,6 @@ async fn serve(listener: TcpListener, once: bool) -> io::Result<()> {
             let left = room.listen_to(peer, stream).await;
             room.0.borrow_mut().remove(&peer);
             room.say(peer, if left.is_ok() { "has left" } else { "is lost" });
-            if once && room.0.borrow().is_empty() {
-                blacklight::current().stop();
-            }
         });
     }
 }
@@ -68,12 +64,9 @@ async fn serve(listener: TcpListener, once: bool) -> io::Result<()> {
 fn main() -> io::Result<()> {
     let address = std::env::args().nth(1);
     let address = address.as_deref().unwrap_or("127.0.0.1:7000");
-    let once = std::env::args().any(|argument| argument == "--once");
 
     let lp = Loop::new()?;
     let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
     println!("listening on {}", listener.local_addr()?);
-    lp.spawn(async move { serve(listener, once).await.unwrap() });
-    lp.run(Mode::Default);
-    Ok(())
+    lp.block_on(serve(listener))
 }

@@ -4,8 +4,7 @@
 //! cargo run --example echo                # and elsewhere: nc 127.0.0.1 7000
 //! ```
 //!
-//! The first argument is the address to listen at. With `--once` the server ends when its first
-//! client has left. `echo_callbacks` is the same with closures.
+//! The first argument is the address to listen at. `echo_callbacks` is the same with closures.
 
 use blacklight::{Loop, TcpListener, TcpStream};
 use std::io;
@@ -23,7 +22,6 @@ async fn echo(stream: TcpStream) -> io::Result<()> {
 fn main() -> io::Result<()> {
     let address = std::env::args().nth(1);
     let address = address.as_deref().unwrap_or("127.0.0.1:7000");
-    let once = std::env::args().any(|argument| argument == "--once");
 
     let lp = Loop::new()?;
     let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
@@ -31,14 +29,11 @@ fn main() -> io::Result<()> {
     lp.block_on(async {
         loop {
             let (stream, peer) = listener.accept().await?;
-            let client = blacklight::spawn(async move {
+            blacklight::spawn(async move {
                 if let Err(error) = echo(stream).await {
                     eprintln!("{peer}: {error}");
                 }
             });
-            if once {
-                return Ok(client.await?);
-            }
         }
     })
 }

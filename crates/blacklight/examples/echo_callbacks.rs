@@ -4,8 +4,7 @@
 //! cargo run --example echo_callbacks      # and elsewhere: nc 127.0.0.1 7000
 //! ```
 //!
-//! The first argument is the address to listen at. With `--once` the server ends when its first
-//! client has left. A stream that is detached belongs to the loop, until it is closed. A client
+//! The first argument is the address to listen at. A stream that is detached belongs to the loop, until it is closed. A client
 //! that does not take back what it has sent is not read from meanwhile.
 
 use blacklight::{Loop, Mode, TcpListener, TcpStream};
@@ -38,19 +37,14 @@ fn give_up(client: &TcpStream, error: &io::Error) {
 fn main() -> io::Result<()> {
     let address = std::env::args().nth(1);
     let address = address.as_deref().unwrap_or("127.0.0.1:7000");
-    let once = std::env::args().any(|argument| argument == "--once");
 
     let lp = Loop::new()?;
     let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
     println!("listening on {}", listener.local_addr()?);
-    listener.accept_start(move |_, listener, stream| match stream {
+    listener.accept_start(|_, _, stream| match stream {
         Ok(stream) => {
             echo(&stream).unwrap_or_else(|error| give_up(&stream, &error));
             stream.detach();
-            if once {
-                // The loop goes on until the client has left: then nothing keeps it running.
-                listener.close();
-            }
         }
         Err(error) => eprintln!("a client is turned away: {error}"),
     });

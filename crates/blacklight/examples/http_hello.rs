@@ -6,8 +6,7 @@
 //! curl --http2-prior-knowledge http://127.0.0.1:8080/
 //! ```
 //!
-//! The first argument is the address to listen at. With `--once` the server ends when its first
-//! client has left. The feature `hyper` makes the streams fit, and has the executor and the
+//! The first argument is the address to listen at. The feature `hyper` makes the streams fit, and has the executor and the
 //! timer. `http_hello_tokio` is the same service on tokio, to compare with.
 
 use blacklight::{Loop, LoopExecutor, LoopTimer, TcpListener};
@@ -26,7 +25,6 @@ async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible
 fn main() -> io::Result<()> {
     let address = std::env::args().nth(1);
     let address = address.as_deref().unwrap_or("127.0.0.1:8080");
-    let once = std::env::args().any(|argument| argument == "--once");
 
     let lp = Loop::new()?;
     let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
@@ -35,7 +33,7 @@ fn main() -> io::Result<()> {
         loop {
             let (stream, peer) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            let client = blacklight::spawn(async move {
+            blacklight::spawn(async move {
                 let mut server = auto::Builder::new(LoopExecutor);
                 server.http1().timer(LoopTimer);
                 server.http2().timer(LoopTimer);
@@ -44,9 +42,6 @@ fn main() -> io::Result<()> {
                     eprintln!("{peer}: {error}");
                 }
             });
-            if once {
-                return Ok(client.await?);
-            }
         }
     })
 }

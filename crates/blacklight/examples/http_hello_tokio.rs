@@ -19,7 +19,6 @@ async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible
 fn main() -> io::Result<()> {
     let address = std::env::args().nth(1);
     let address = address.as_deref().unwrap_or("127.0.0.1:8080");
-    let once = std::env::args().any(|argument| argument == "--once");
 
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -30,7 +29,7 @@ fn main() -> io::Result<()> {
         loop {
             let (stream, peer) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            let client = tokio::spawn(async move {
+            tokio::spawn(async move {
                 let mut server = auto::Builder::new(TokioExecutor::new());
                 server.http1().timer(TokioTimer::new());
                 server.http2().timer(TokioTimer::new());
@@ -40,9 +39,6 @@ fn main() -> io::Result<()> {
                     eprintln!("{peer}: {error}");
                 }
             });
-            if once {
-                return Ok(client.await?);
-            }
         }
     })
 }

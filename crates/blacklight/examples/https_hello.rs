@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The first argument is the address to listen at; the second, where to write the certificate,
-//! which is made anew for each run. With `--once` the server ends when its first client has left.
+//! which is made anew for each run.
 //! With the feature `tokio`, whatever is written for tokio's streams works with ours, such as
 //! tokio-rustls; no runtime of tokio's runs.
 
@@ -27,7 +27,7 @@ async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible
 }
 
 /// Does TLS with a new certificate, which is written to a file if there is to be one.
-fn acceptor(file: Option<&str>) -> io::Result<TlsAcceptor> {
+fn acceptor(file: Option<String>) -> io::Result<TlsAcceptor> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
     let made = made.map_err(io::Error::other)?;
     if let Some(file) = file {
@@ -43,13 +43,10 @@ fn acceptor(file: Option<&str>) -> io::Result<TlsAcceptor> {
 }
 
 fn main() -> io::Result<()> {
-    let once = std::env::args().any(|argument| argument == "--once");
-    let rest: Vec<_> = (std::env::args().skip(1))
-        .filter(|argument| argument != "--once")
-        .collect();
-    let address = rest.first().map_or("127.0.0.1:8443", |address| address);
+    let address = std::env::args().nth(1);
+    let address = address.as_deref().unwrap_or("127.0.0.1:8443");
 
-    let acceptor = acceptor(rest.get(1).map(String::as_str))?;
+    let acceptor = acceptor(std::env::args().nth(2))?;
     let lp = Loop::new()?;
     let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
     println!("listening on {}", listener.local_addr()?);
@@ -57,7 +54,7 @@ fn main() -> io::Result<()> {
         loop {
             let (stream, peer) = listener.accept().await?;
             let tls = acceptor.accept(stream);
-            let client = blacklight::spawn(async move {
+            blacklight::spawn(async move {
                 let mut server = auto::Builder::new(LoopExecutor);
                 server.http1().timer(LoopTimer);
                 let served = match tls.await {
@@ -72,9 +69,6 @@ fn main() -> io::Result<()> {
                     eprintln!("{peer}: {error}");
                 }
             });
-            if once {
-                return Ok(client.await?);
-            }
         }
     })
 }

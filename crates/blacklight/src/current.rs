@@ -79,15 +79,38 @@ pub(crate) fn wake_here(shared: &Arc<Shared>, task: Ready) -> bool {
 
 /// The loop that runs on this thread; see [`Loop::current`].
 ///
+/// ```
+/// use blacklight::{Loop, UdpSocket};
+///
+/// async fn any_socket() -> std::io::Result<UdpSocket> {
+///     UdpSocket::bind(&blacklight::current(), "127.0.0.1:0".parse().unwrap())
+/// }
+///
+/// Loop::new()?.block_on(any_socket())?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Panics
 ///
 /// If no loop runs on this thread.
 #[track_caller]
 pub fn current() -> Loop {
-    Loop::current().expect("no loop runs on this thread")
+    Loop::current().expect("no loop runs on this thread; elsewhere, `Loop` has methods for this")
 }
 
 /// Spawns a task on the current loop; see [`Loop::spawn`].
+///
+/// ```
+/// use blacklight::Loop;
+///
+/// let lp = Loop::new()?;
+/// let sum = lp.block_on(async {
+///     let (one, two) = (blacklight::spawn(async { 1 }), blacklight::spawn(async { 2 }));
+///     one.await.unwrap() + two.await.unwrap()
+/// });
+/// assert_eq!(sum, 3);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Panics
 ///
@@ -99,6 +122,15 @@ pub fn spawn<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 
 /// Runs a closure on the thread pool; see [`Loop::spawn_blocking`].
 ///
+/// ```
+/// use blacklight::Loop;
+///
+/// let lp = Loop::new()?;
+/// let sum = lp.block_on(async { blacklight::spawn_blocking(|| (1..=100).sum::<u32>()).await });
+/// assert_eq!(sum.unwrap(), 5050);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Panics
 ///
 /// If no loop runs on this thread.
@@ -108,6 +140,15 @@ pub fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'stati
 }
 
 /// Waits for a time on the current loop; see [`Loop::sleep`].
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::time::Duration;
+///
+/// let lp = Loop::new()?;
+/// lp.block_on(async { blacklight::sleep(Duration::from_millis(1)).await });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Panics
 ///
@@ -119,6 +160,16 @@ pub fn sleep(time: Duration) -> Sleep {
 
 /// Waits until a moment on the current loop; see [`Loop::sleep_until`].
 ///
+/// ```
+/// use blacklight::Loop;
+/// use std::time::{Duration, Instant};
+///
+/// let lp = Loop::new()?;
+/// let moment = Instant::now() + Duration::from_millis(1);
+/// lp.block_on(async { blacklight::sleep_until(moment).await });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Panics
 ///
 /// If no loop runs on this thread.
@@ -129,6 +180,18 @@ pub fn sleep_until(moment: Instant) -> Sleep {
 
 /// Waits for a future on the current loop, but not for longer than `time`; see
 /// [`Loop::timeout`].
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::{future::pending, time::Duration};
+///
+/// let lp = Loop::new()?;
+/// let late = lp.block_on(async {
+///     blacklight::timeout(Duration::from_millis(1), pending::<()>()).await
+/// });
+/// assert!(late.is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Panics
 ///
@@ -142,6 +205,19 @@ pub fn timeout<F: Future>(
 }
 
 /// Ticks every `period` on the current loop; see [`Loop::interval`].
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::time::Duration;
+///
+/// let lp = Loop::new()?;
+/// lp.block_on(async {
+///     let mut interval = blacklight::interval(Duration::from_millis(1));
+///     interval.tick().await;
+///     interval.tick().await;
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Panics
 ///

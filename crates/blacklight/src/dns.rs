@@ -7,6 +7,19 @@
 //! A name beyond ASCII is put into the form that the network knows. One that is too long, or no
 //! name at all, is [`InvalidInput`](io::ErrorKind::InvalidInput); one that nobody has is
 //! [`NotFound`](io::ErrorKind::NotFound).
+//!
+//! ```
+//! use blacklight::{Loop, TcpStream, dns};
+//!
+//! let lp = Loop::new()?;
+//! let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+//! let port = listener.local_addr()?.port();
+//! lp.block_on(async {
+//!     let addresses = dns::lookup("127.0.0.1", port).await?;
+//!     TcpStream::connect(&lp, addresses[0]).await
+//! })?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use crate::loop_::Loop;
 use crate::task::JoinError;

@@ -17,6 +17,20 @@ use std::task::{Context, Poll};
 const LIMIT: usize = 16 * 1024;
 
 /// What kind of change it was.
+///
+/// ```
+/// use blacklight::{ChangeKind, FsChanges, Loop, fs};
+///
+/// let lp = Loop::new()?;
+/// lp.block_on(async {
+///     let file = fs::TempFile::new("watched").await?;
+///     let mut changes = FsChanges::new(&lp, file.path())?;
+///     fs::write(file.path(), "light").await?;
+///     assert_eq!(changes.recv().await?.kind, ChangeKind::Changed);
+///     # Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ChangeKind {
     /// It was created, removed or moved.
@@ -28,6 +42,18 @@ pub enum ChangeKind {
 }
 
 /// A change to what is watched.
+///
+/// ```
+/// use blacklight::{ChangeKind, FsChange, FsChanges, Loop, fs};
+///
+/// let lp = Loop::new()?;
+/// let directory = fs::TempDir::new_blocking("watched")?;
+/// let mut changes = FsChanges::new(&lp, directory.path())?;
+/// std::fs::create_dir(directory.path().join("new"))?;
+/// let change = lp.block_on(changes.recv())?;
+/// assert_eq!(change, FsChange { path: Some("new".into()), kind: ChangeKind::Renamed });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FsChange {
     /// What has changed: the path of an entry relative to the directory that is watched, or the
@@ -105,6 +131,22 @@ impl FsEvent {
 
     /// Watches a directory and all that is below it, now or later. Symbolic links are followed
     /// on the way to the directory, and not below it.
+    ///
+    /// ```
+    /// use blacklight::{FsEvent, Loop, Mode, fs};
+    ///
+    /// let directory = fs::TempDir::new_blocking("watched")?;
+    /// std::fs::create_dir(directory.path().join("below"))?;
+    /// let lp = Loop::new()?;
+    /// let watch = FsEvent::new(&lp)?;
+    /// watch.start_recursive(directory.path(), |_, watch, change| {
+    ///     assert_eq!(change.unwrap().path.unwrap().as_os_str(), "below/new");
+    ///     watch.stop();
+    /// })?;
+    /// std::fs::create_dir(directory.path().join("below/new"))?;
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn start_recursive(
         &self,
         path: impl AsRef<Path>,
@@ -176,6 +218,19 @@ impl FsChanges {
     }
 
     /// Watches as [`FsEvent::start_recursive`] does.
+    ///
+    /// ```
+    /// use blacklight::{FsChanges, Loop, fs};
+    ///
+    /// let directory = fs::TempDir::new_blocking("watched")?;
+    /// std::fs::create_dir(directory.path().join("below"))?;
+    /// let lp = Loop::new()?;
+    /// let mut changes = FsChanges::recursive(&lp, directory.path())?;
+    /// std::fs::create_dir(directory.path().join("below/new"))?;
+    /// let change = lp.block_on(changes.recv())?;
+    /// assert_eq!(change.path.unwrap().as_os_str(), "below/new");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn recursive(lp: &Loop, path: impl AsRef<Path>) -> io::Result<FsChanges> {
         FsChanges::watch(lp, path.as_ref(), true)
     }
@@ -195,6 +250,19 @@ impl FsChanges {
     }
 
     /// As [`recv`](FsChanges::recv), for those who poll.
+    ///
+    /// ```
+    /// use blacklight::{FsChanges, Loop, fs};
+    /// use std::future::poll_fn;
+    ///
+    /// let directory = fs::TempDir::new_blocking("watched")?;
+    /// let lp = Loop::new()?;
+    /// let mut changes = FsChanges::new(&lp, directory.path())?;
+    /// std::fs::create_dir(directory.path().join("new"))?;
+    /// let change = lp.block_on(poll_fn(|context| changes.poll_recv(context)))?;
+    /// assert_eq!(change.path.unwrap().as_os_str(), "new");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<io::Result<FsChange>> {
         self.changes.poll_pop(context)
     }

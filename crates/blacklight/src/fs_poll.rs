@@ -25,6 +25,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// A change that [`FsPoll`] has found.
+///
+/// ```
+/// use blacklight::{Loop, StatChange, StatChanges};
+/// use std::time::Duration;
+///
+/// let lp = Loop::new()?;
+/// let mut changes = StatChanges::new(&lp, "/nowhere", Duration::from_secs(60))?;
+/// let StatChange { previous, current } = lp.block_on(changes.recv());
+/// assert!(previous.is_none() && current.is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct StatChange {
     /// What was last known of the file, if there has been such a file.
@@ -232,6 +243,18 @@ impl FsPoll {
     }
 
     /// Gives the handle to the loop, which keeps it for as long as the loop lives.
+    ///
+    /// ```
+    /// use blacklight::{FsPoll, Loop, Mode};
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let poll = FsPoll::new(&lp)?;
+    /// poll.start("/nowhere", Duration::from_secs(60), |_, poll, _| poll.close())?;
+    /// poll.detach();
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn detach(self) {
         if !self.handle.inner.is_closed() {
             let state = self.handle.state.clone();
@@ -288,6 +311,17 @@ impl StatChanges {
     }
 
     /// As [`recv`](StatChanges::recv), for those who poll.
+    ///
+    /// ```
+    /// use blacklight::{Loop, StatChanges};
+    /// use std::{future::poll_fn, time::Duration};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut changes = StatChanges::new(&lp, "/nowhere", Duration::from_secs(60))?;
+    /// let change = lp.block_on(poll_fn(|context| changes.poll_recv(context)));
+    /// assert!(change.current.is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<StatChange> {
         self.changes.poll_pop(context)
     }

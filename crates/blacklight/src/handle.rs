@@ -162,11 +162,41 @@ macro_rules! common_methods {
             /// Closes the handle now, where dropping would close it when its last owner goes,
             /// which for a detached one is the loop. Its callback is dropped, and nothing can
             /// be done with it any more.
+            ///
+            /// So it is with all handles, such as a timer:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Timer};
+            /// use std::time::Duration;
+            ///
+            /// let lp = Loop::new()?;
+            /// let timer = Timer::new(&lp)?;
+            /// timer.close();
+            /// assert!(timer.start(Duration::ZERO, |_, _| ()).is_err());
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn close(&self) {
                 self.handle.close();
             }
 
             /// Lets the loop end although this handle is active.
+            ///
+            /// So it is with all handles, such as a timer:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, Timer};
+            /// use std::time::Duration;
+            ///
+            /// let lp = Loop::new()?;
+            /// let timer = Timer::new(&lp)?;
+            /// timer.start(Duration::from_secs(3600), |_, _| ())?;
+            /// assert!(timer.is_active() && timer.has_ref());
+            /// timer.unref();
+            /// lp.run(Mode::Default); // It returns at once: nothing else is there to wait for.
+            /// timer.r#ref();
+            /// assert!(lp.is_alive());
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn unref(&self) {
                 self.handle.engine().unreference(self.handle.key);
             }
@@ -198,6 +228,20 @@ macro_rules! detach_method {
     ($handle:ident) => {
         impl $handle {
             /// Gives the handle to the loop, which keeps it for as long as the loop lives.
+            ///
+            /// So it is with all handles, such as a timer:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, Timer};
+            /// use std::time::Duration;
+            ///
+            /// let lp = Loop::new()?;
+            /// let timer = Timer::new(&lp)?;
+            /// timer.start_repeating(Duration::from_millis(1), |lp, _| lp.stop())?;
+            /// timer.detach();
+            /// assert!(lp.run(Mode::Default), "it ticks on");
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn detach(self) {
                 self.handle.detach();
             }

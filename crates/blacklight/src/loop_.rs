@@ -11,7 +11,7 @@ use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Token
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -103,6 +103,20 @@ impl Inner {
 /// callbacks may keep these. When the last that counts is dropped, all callbacks and tasks are
 /// dropped, and nothing happens to the loop's handles any more. Only a callback or a task that
 /// is given a `Loop` from outside keeps the loop, and itself, for ever.
+///
+/// ```
+/// use blacklight::{Loop, Mode, Timer};
+/// use std::time::Duration;
+///
+/// let lp = Loop::new()?;
+/// let timer = Timer::new(&lp)?;
+/// timer.start(Duration::from_millis(1), |lp, _| {
+///     // A callback is given its loop, and need not own it.
+///     lp.spawn(async { println!("and this is a task of the same loop") });
+/// })?;
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Loop(pub(crate) Rc<Inner>, Hold);
 
 /// Whether a `Loop` is one of those that keep the loop.
@@ -242,6 +256,18 @@ impl Loop {
 
     /// Runs the loop. Returns whether something in it is still alive.
     ///
+    /// ```
+    /// use blacklight::{Idle, Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let idle = Idle::new(&lp)?;
+    /// idle.start(|_, _| ())?;
+    /// assert!(lp.run(Mode::NoWait), "one turn, and more to do");
+    /// idle.stop();
+    /// assert!(!lp.run(Mode::Default), "nothing to do, so it returns");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the loop is running already: it cannot be run from its own callbacks and tasks. And if
@@ -322,6 +348,17 @@ impl Loop {
     }
 
     /// Ends the run in progress before its next turn.
+    ///
+    /// ```
+    /// use blacklight::{Idle, Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let idle = Idle::new(&lp)?;
+    /// idle.start(|lp, _| lp.stop())?;
+    /// lp.run(Mode::Default);
+    /// assert!(lp.is_alive(), "another run would go on");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stop(&self) {
         self.engine().stop();
     }
@@ -333,6 +370,19 @@ impl Loop {
     }
 
     /// The loop's cached time, from an arbitrary start.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let before = lp.now();
+    /// std::thread::sleep(Duration::from_millis(2));
+    /// assert_eq!(lp.now(), before, "it is cached");
+    /// lp.update_time();
+    /// assert!(lp.now() >= before + Duration::from_millis(2));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn now(&self) -> Duration {
         Duration::from_nanos(self.look().now_ns())
     }
@@ -343,6 +393,13 @@ impl Loop {
     }
 
     /// The mechanism in use.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mechanism};
+    ///
+    /// assert_eq!(Loop::builder().poller(Mechanism::Select).build()?.mechanism(), Mechanism::Select);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn mechanism(&self) -> Mechanism {
         self.look().mechanism()
     }
@@ -350,14 +407,8 @@ impl Loop {
     /// A descriptor that becomes readable when a run would find something to do, for a
     /// program that embeds this loop in its own; `None` where the mechanism has none.
     ///
-    /// This is a bare number since it cannot be borrowed: the loop replaces its descriptor
-    /// when that breaks. Ask anew after each run, and do not use it without the loop.
-    pub fn backend_fd(&self) -> Option<RawFd> {
-        self.look().backend_fd()
-    }
-
-    /// A descriptor of the caller's own for what [`backend_fd`](Loop::backend_fd) names, which
-    /// can be waited for without `unsafe`. It should be asked for anew after each run, too.
+    /// It is the caller's own, and cannot be a borrowed one: the loop replaces its descriptor
+    /// when that breaks. Ask anew after each run. The example `embedded` is a whole program.
     ///
     /// ```
     /// use blacklight::{Async, Loop, Mode};
@@ -372,21 +423,52 @@ impl Loop {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn try_clone_backend_fd(&self) -> io::Result<Option<OwnedFd>> {
-        let fd = self.backend_fd().map(blacklight_sys::fd::duplicate);
+        let fd = self.look().backend_fd().map(blacklight_sys::fd::duplicate);
         Ok(fd.transpose()?)
     }
 
     /// How long a run would sleep now at the most; `None` is for ever.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Timer};
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let timer = Timer::new(&lp)?;
+    /// timer.start(Duration::from_secs(60), |_, _| ())?;
+    /// assert!(lp.backend_timeout().unwrap() <= Duration::from_secs(60));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn backend_timeout(&self) -> Option<Duration> {
         self.engine().backend_timeout().map(Duration::from_nanos)
     }
 
     /// Counters of the loop's life.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(lp.sleep(Duration::from_millis(1)));
+    /// assert_ne!(lp.metrics().loop_count, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn metrics(&self) -> Metrics {
         self.look().metrics()
     }
 
     /// The time spent waiting for events, if the loop was built to measure it.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::builder().measure_idle_time().build()?;
+    /// lp.block_on(lp.sleep(Duration::from_millis(2)));
+    /// assert!(lp.idle_time() > Duration::ZERO);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn idle_time(&self) -> Duration {
         let engine = self.look();
         Duration::from_nanos(engine.idle_time().total_ns(engine.now_ns()))
@@ -418,7 +500,7 @@ impl Loop {
 
     fn dispatch(&self, event: Event, main: &mut dyn FnMut()) {
         let observed = self.0.observer.borrow().is_some().then(Instant::now);
-        trace::dispatched(&self.0, &event);
+        trace::dispatch(&self.0, &event);
         self.deliver(event);
         self.settle(main);
         let Some(begun) = observed else { return };

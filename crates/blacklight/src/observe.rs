@@ -4,6 +4,14 @@ use blacklight_engine::Event;
 use std::time::Duration;
 
 /// The phases in which callbacks run, in the order of a turn.
+///
+/// ```
+/// use blacklight::Phase;
+///
+/// let names = Phase::ALL.map(Phase::name);
+/// assert_eq!(names, ["timers", "idle", "prepare", "poll", "check", "closing"]);
+/// assert!(Phase::Poll < Phase::Check);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Phase {
     /// Due timers.
@@ -57,6 +65,21 @@ impl Phase {
 }
 
 /// One callback that has run; see [`Loop::observe`](crate::Loop::observe).
+///
+/// ```
+/// use blacklight::{Loop, Mode, Timer};
+/// use std::time::Duration;
+///
+/// let lp = Loop::new()?;
+/// lp.observe(|dispatch| {
+///     let (phase, turn) = (dispatch.phase.name(), dispatch.turn);
+///     println!("a callback of {phase} in turn {turn} took {:?}", dispatch.took);
+/// });
+/// let timer = Timer::new(&lp)?;
+/// timer.start(Duration::ZERO, |_, _| ())?;
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Dispatch {
     /// The phase in which it ran.

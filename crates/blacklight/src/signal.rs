@@ -3,6 +3,16 @@
 //! A [`Signal`] handle calls back; [`Signals`] are awaited. Any number of either may watch for
 //! the same signal, on any number of loops, and all of them hear of it. While one does, the
 //! signal does not do what it would do by default.
+//!
+//! ```
+//! use blacklight::{Loop, process, signal::{SignalKind, Signals}};
+//!
+//! let lp = Loop::new()?;
+//! let mut signals = Signals::new(&lp, [SignalKind::SIGTERM])?;
+//! process::kill(std::process::id(), SignalKind::SIGTERM)?;
+//! assert_eq!(lp.block_on(signals.recv()), SignalKind::SIGTERM);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use crate::current::current;
 use crate::handle::{Handle, Single, common_methods, detach_method};
@@ -23,7 +33,8 @@ use std::task::{Context, Poll};
 /// assert_eq!(SignalKind::SIGINT.to_string(), "SIGINT");
 /// assert_eq!(SignalKind::from_raw(15), Some(SignalKind::SIGTERM));
 /// assert_eq!(SignalKind::from_raw(0), None);
-/// assert!(SignalKind::realtime(0).is_some());
+/// assert_eq!(SignalKind::SIGKILL.as_raw(), 9);
+/// assert_eq!(SignalKind::realtime(0).unwrap().name(), None);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SignalKind(i32);
@@ -278,6 +289,18 @@ impl Signals {
     }
 
     /// As [`recv`](Signals::recv), for those who poll.
+    ///
+    /// ```
+    /// use blacklight::{Loop, SignalKind, Signals, process};
+    /// use std::future::poll_fn;
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut signals = Signals::new(&lp, [SignalKind::SIGUSR1])?;
+    /// process::kill(std::process::id(), SignalKind::SIGUSR1)?;
+    /// let kind = lp.block_on(poll_fn(|context| signals.poll_recv(context)));
+    /// assert_eq!(kind, SignalKind::SIGUSR1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<SignalKind> {
         self.caught.poll_pop(context)
     }

@@ -230,8 +230,9 @@ impl Tasks {
         (place.generation == task.generation).then(|| f(place))
     }
 
-    /// Forgets a task. What was in its place is to be dropped with nothing borrowed.
-    fn remove(&self, inner: &Inner, task: Ready) -> Option<Task> {
+    /// Forgets a task, if it lives. What was in its place, unless it runs, is to be dropped with
+    /// nothing borrowed.
+    fn remove(&self, inner: &Inner, task: Ready) -> Option<Option<Task>> {
         let (content, counts) = self.with_place(task, |place| {
             place.generation = place.generation.wrapping_add(1);
             (place.task.take(), std::mem::take(&mut place.counts))
@@ -240,7 +241,7 @@ impl Tasks {
         if counts {
             self.count(inner, false);
         }
-        content
+        Some(content)
     }
 
     /// Polls a future with a fresh budget.
@@ -257,22 +258,23 @@ impl Tasks {
         let mut context = Context::from_waker(&task.waker);
         let poll = || task.future.as_mut().poll(&mut context);
         let polled = catch_unwind(AssertUnwindSafe(|| self.with_budget(poll)));
+        if let Ok(Poll::Pending) = polled {
+            let mut task = Some(task);
+            self.with_place(ready, |place| place.task = task.take());
+            // A task that was cancelled while it ran is dropped here.
+            drop(task);
+            return;
+        }
+        let removed = self.remove(inner, ready);
         match polled {
-            Ok(Poll::Pending) => {
-                let mut task = Some(task);
-                self.with_place(ready, |place| place.task = task.take());
-                // A task that was cancelled while it ran is dropped here.
-                drop(task);
-                return;
-            }
-            Ok(Poll::Ready(())) => trace::task_over(inner, ready.at),
             Err(panic) => {
                 trace::task_panicked(inner, ready.at);
                 task.join.0.end(JoinError::panicked(panic));
             }
+            // Else it has cancelled itself, and that was told.
+            Ok(_) if removed.is_some() => trace::task_over(inner, ready.at),
+            Ok(_) => {}
         }
-        let place = self.remove(inner, ready);
-        debug_assert!(place.is_none(), "the task is here");
         drop(task);
     }
 
@@ -451,6 +453,16 @@ impl JoinError {
     }
 
     /// What it has panicked with, for [`std::panic::resume_unwind`]; or this error again.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let error = lp.block_on(lp.spawn(async { panic!("oh") })).unwrap_err();
+    /// assert!(!error.is_cancelled());
+    /// assert_eq!(*error.into_panic().unwrap().downcast::<&str>().unwrap(), "oh");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         self.0.ok_or(JoinError(None))
     }
@@ -577,8 +589,11 @@ impl<T> JoinHandle<T> {
     /// Cancels the task: its future is dropped, at once unless it is what calls. A task that is
     /// over keeps its result.
     pub fn cancel(&self) {
-        let task = self.inner.tasks.remove(&self.inner, self.task);
-        drop(task);
+        let removed = self.inner.tasks.remove(&self.inner, self.task);
+        if removed.is_some() {
+            trace::task_cancelled(&self.inner, self.task.at);
+        }
+        drop(removed);
     }
 
     /// Whether the task is over.
@@ -587,6 +602,18 @@ impl<T> JoinHandle<T> {
     }
 
     /// Lets the loop end although this task is not over.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    /// use std::future::pending;
+    ///
+    /// let lp = Loop::new()?;
+    /// let task = lp.spawn(pending::<()>());
+    /// task.unref();
+    /// lp.run(Mode::Default);
+    /// assert!(!task.is_finished(), "it would wait for ever");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn unref(&self) {
         let tasks = &self.inner.tasks;
         let counted = tasks.with_place(self.task, |place| std::mem::take(&mut place.counts));

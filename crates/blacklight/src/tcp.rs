@@ -88,6 +88,17 @@ stream_methods!(TcpStream);
 
 impl TcpStream {
     /// Connects. Dropping the future gives up.
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpStream};
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = lp.block_on(TcpStream::connect(&lp, listener.local_addr()?))?;
+    /// assert_eq!(stream.peer_addr()?, listener.local_addr()?);
+    /// assert_eq!(stream.local_addr()?, listener.accept()?.1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn connect(
         lp: &Loop,
         address: SocketAddr,
@@ -102,7 +113,22 @@ impl TcpStream {
         }
     }
 
-    /// Connects, and then calls back.
+    /// Connects, and then calls back. The connection is the callback's own: to be kept, given to
+    /// the loop by [`detach`](TcpStream::detach), or else closed.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, TcpStream};
+    /// use std::io::ErrorKind;
+    ///
+    /// let lp = Loop::new()?;
+    /// // Nobody listens there any more.
+    /// let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    /// TcpStream::connect_then(&lp, address, |_, stream| {
+    ///     assert_eq!(stream.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    /// })?;
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn connect_then(
         lp: &Loop,
         address: SocketAddr,
@@ -117,11 +143,34 @@ impl TcpStream {
     }
 
     /// Takes over a connection, which becomes non-blocking.
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpStream};
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = std::net::TcpStream::connect(listener.local_addr()?)?;
+    /// let stream = TcpStream::from_std(&lp, stream)?;
+    /// lp.block_on(stream.write_all(b"light"))?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_std(lp: &Loop, stream: std::net::TcpStream) -> io::Result<TcpStream> {
         TcpStream::from_fd(lp, stream.into())
     }
 
     /// Takes over a connected socket, which becomes non-blocking.
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpStream};
+    /// use std::os::fd::OwnedFd;
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let fd = OwnedFd::from(std::net::TcpStream::connect(listener.local_addr()?)?);
+    /// let stream = TcpStream::from_fd(&lp, fd)?;
+    /// assert_eq!(stream.peer_addr()?, listener.local_addr()?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<TcpStream> {
         let handle = Handle::stream(&lp.0, init)?;
         handle.open(fd)?;
@@ -140,11 +189,32 @@ impl TcpStream {
 
     /// Sends small writes at once (`true`), or collects them while others are on their way
     /// (`false`, the default).
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpStream};
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = lp.block_on(TcpStream::connect(&lp, listener.local_addr()?))?;
+    /// stream.set_nodelay(true)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
         Ok(self.handle.engine().tcp_nodelay(self.handle.key, on)?)
     }
 
     /// Probes the connection while it is idle, or does not (the default).
+    ///
+    /// ```
+    /// use blacklight::{KeepAlive, Loop, TcpStream};
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = lp.block_on(TcpStream::connect(&lp, listener.local_addr()?))?;
+    /// stream.set_keepalive(Some(KeepAlive { idle: 60, interval: 10, count: 3 }))?;
+    /// stream.set_keepalive(None)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn set_keepalive(&self, keepalive: Option<KeepAlive>) -> io::Result<()> {
         let mut engine = self.handle.engine();
         Ok(engine.tcp_keepalive(self.handle.key, keepalive)?)
@@ -152,15 +222,45 @@ impl TcpStream {
 
     /// Has the connection reset when it is closed: the other end hears of an error, and
     /// whatever is on its way is lost.
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpStream};
+    /// use std::io::{ErrorKind, Read};
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = lp.block_on(TcpStream::connect(&lp, listener.local_addr()?))?;
+    /// let (mut server, _) = listener.accept()?;
+    /// stream.reset_on_close()?;
+    /// drop(stream);
+    /// assert_eq!(server.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn reset_on_close(&self) -> io::Result<()> {
         Ok(self.handle.engine().tcp_reset_on_close(self.handle.key)?)
     }
 }
 
-/// Waits for TCP connections; see [`TcpStream`] for an example.
+/// Waits for TCP connections; see [`TcpStream`] for the whole of a server and its client.
 ///
 /// It keeps the loop running, accepted from or not, unless it is
 /// [`unref`](TcpListener::unref)ed.
+///
+/// ```
+/// use blacklight::{Loop, TcpListener};
+/// use std::io::Write;
+///
+/// let lp = Loop::new()?;
+/// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+/// let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+/// client.write_all(b"light")?;
+/// lp.block_on(async {
+///     let (stream, _) = listener.accept().await?;
+///     assert_eq!(stream.read(&mut [0; 8]).await?, 5);
+///     # Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct TcpListener {
     handle: Rc<Handle<Listener>>,
 }
@@ -169,12 +269,35 @@ listener_methods!(TcpListener, TcpStream);
 
 impl TcpListener {
     /// Listens at an address; port 0 is one of the kernel's choice.
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpListener};
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// let address = listener.local_addr()?;
+    /// assert_ne!(address.port(), 0);
+    /// assert!(TcpListener::bind(&lp, address).is_err(), "it is taken");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn bind(lp: &Loop, address: SocketAddr) -> io::Result<TcpListener> {
         TcpListener::bind_with(lp, address, BindOptions::default(), BACKLOG)
     }
 
     /// As [`bind`](TcpListener::bind), with options and the number of connections that may wait
     /// to be accepted.
+    ///
+    /// ```
+    /// use blacklight::{BindOptions, Loop, TcpListener};
+    ///
+    /// let lp = Loop::new()?;
+    /// let options = BindOptions { reuse_port: true, ..BindOptions::default() };
+    /// let one = TcpListener::bind_with(&lp, "127.0.0.1:0".parse().unwrap(), options, 128)?;
+    /// // Another loop could share the work at the same address.
+    /// let two = TcpListener::bind_with(&lp, one.local_addr()?, options, 128)?;
+    /// assert_eq!(one.local_addr()?, two.local_addr()?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn bind_with(
         lp: &Loop,
         address: SocketAddr,
@@ -188,11 +311,33 @@ impl TcpListener {
     }
 
     /// Takes over a socket that is bound, which becomes non-blocking and listens.
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpListener};
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let address = listener.local_addr()?;
+    /// let listener = TcpListener::from_std(&lp, listener)?;
+    /// assert_eq!(listener.local_addr()?, address);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_std(lp: &Loop, listener: std::net::TcpListener) -> io::Result<TcpListener> {
         TcpListener::from_fd(lp, listener.into())
     }
 
     /// As [`from_std`](TcpListener::from_std), for any descriptor.
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpListener};
+    /// use std::os::fd::OwnedFd;
+    ///
+    /// let lp = Loop::new()?;
+    /// let inherited = OwnedFd::from(std::net::TcpListener::bind("127.0.0.1:0")?);
+    /// let listener = TcpListener::from_fd(&lp, inherited)?;
+    /// assert_ne!(listener.local_addr()?.port(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<TcpListener> {
         let handle = Handle::listener(lp, init, BACKLOG, |engine, key| {
             let opened = engine.stream_open(key, fd.into(), true, true);
@@ -202,6 +347,17 @@ impl TcpListener {
     }
 
     /// The next connection, and the address of the other end.
+    ///
+    /// ```
+    /// use blacklight::{Loop, TcpListener};
+    ///
+    /// let lp = Loop::new()?;
+    /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+    /// let (_stream, peer) = lp.block_on(listener.accept())?;
+    /// assert_eq!(peer, client.local_addr()?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         loop {
             let stream = std::future::poll_fn(|context| self.poll_accept(context)).await?;

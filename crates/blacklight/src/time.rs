@@ -44,6 +44,17 @@ impl Loop {
     }
 
     /// Waits until a moment.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let lp = Loop::new()?;
+    /// let moment = Instant::now() + Duration::from_millis(2);
+    /// lp.block_on(lp.sleep_until(moment));
+    /// assert!(Instant::now() >= moment);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn sleep_until(&self, moment: Instant) -> Sleep {
         self.sleep_to(self.0.ns_at(moment))
     }
@@ -133,6 +144,17 @@ pub struct Sleep {
 
 impl Sleep {
     /// Waits for `time` from now on, in place of what was waited for before.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut sleep = lp.sleep(Duration::from_secs(3600));
+    /// sleep.reset(Duration::ZERO);
+    /// lp.block_on(sleep);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn reset(&mut self, time: Duration) {
         let now_ns = self.inner.engine().clock_ns();
         self.reset_to_ns(now_ns.saturating_add(nanoseconds(time)));
@@ -299,6 +321,19 @@ impl From<Elapsed> for std::io::Error {
 }
 
 /// A series of ticks; see [`Loop::interval`].
+///
+/// ```
+/// use blacklight::{Interval, Loop};
+/// use std::{future::poll_fn, time::Duration};
+///
+/// let lp = Loop::new()?;
+/// let mut pulse: Interval = lp.interval(Duration::from_millis(1));
+/// lp.block_on(async {
+///     pulse.tick().await;
+///     poll_fn(|context| pulse.poll_tick(context)).await;
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Interval {
     sleep: Sleep,

@@ -53,6 +53,24 @@ impl Timer {
 
     /// Starts the timer, or starts it anew, to call back every `interval`. An interval of
     /// less than a millisecond is one.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, Timer};
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let timer = Timer::new(&lp)?;
+    /// let mut left = 3;
+    /// timer.start_repeating(Duration::from_millis(1), move |_, timer| {
+    ///     left -= 1;
+    ///     if left == 0 {
+    ///         timer.stop();
+    ///     }
+    /// })?;
+    /// lp.run(Mode::Default);
+    /// assert!(!timer.is_active());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn start_repeating(
         &self,
         interval: Duration,
@@ -87,6 +105,17 @@ impl Timer {
     }
 
     /// How long until the timer is due, by the loop's cached time; zero if that has passed.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Timer};
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let timer = Timer::new(&lp)?;
+    /// timer.start(Duration::from_secs(60), |_, _| ())?;
+    /// assert_eq!(timer.due_in(), Duration::from_secs(60));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn due_in(&self) -> Duration {
         let due_in = self.handle.engine().timer_due_in(self.handle.key);
         Duration::from_millis(due_in.unwrap_or(0))

@@ -1,17 +1,17 @@
 //! What `tracing` is told with the feature of that name; nothing at all without it.
 //!
-//! All events have the target `blacklight` and the loop's name. Callbacks and tasks are at the
-//! level `TRACE`, the lives of loops at `DEBUG`, and panics that a task has kept to itself at
-//! `WARN`.
+//! The crate's documentation lists it. Tasks that go with their loop are not told of one by one.
 
 use crate::loop_::Inner;
+#[cfg(feature = "tracing")]
+use crate::observe::Phase;
 use blacklight_engine::Event;
 
 /// Tells `tracing` of something that happened to a loop.
 macro_rules! tell {
     ($level:ident, $inner:expr, $($what:tt)*) => {
         #[cfg(feature = "tracing")]
-        tracing::$level!(target: "blacklight", name = $inner.name(), $($what)*);
+        tracing::$level!(target: "blacklight", r#loop = $inner.name(), $($what)*);
         #[cfg(not(feature = "tracing"))]
         let _ = $inner;
     };
@@ -26,9 +26,15 @@ pub(crate) fn loop_gone(inner: &Inner) {
 }
 
 #[inline]
-pub(crate) fn dispatched(inner: &Inner, event: &Event) {
+pub(crate) fn dispatch(inner: &Inner, event: &Event) {
     let _ = event;
-    tell!(trace, inner, ?event, "dispatched");
+    tell!(
+        trace,
+        inner,
+        phase = Phase::of(event).name(),
+        ?event,
+        "dispatch"
+    );
 }
 
 #[inline]
@@ -41,6 +47,11 @@ pub(crate) fn task_spawned(inner: &Inner, task: u32) {
 pub(crate) fn task_over(inner: &Inner, task: u32) {
     let _ = task;
     tell!(trace, inner, task, "task over");
+}
+
+pub(crate) fn task_cancelled(inner: &Inner, task: u32) {
+    let _ = task;
+    tell!(trace, inner, task, "task cancelled");
 }
 
 pub(crate) fn task_panicked(inner: &Inner, task: u32) {

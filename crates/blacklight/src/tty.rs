@@ -46,6 +46,15 @@ impl Tty {
     }
 
     /// The terminal's columns and rows.
+    ///
+    /// ```no_run
+    /// use blacklight::{Loop, Tty};
+    ///
+    /// let lp = Loop::new()?;
+    /// let (columns, rows) = Tty::new(&lp, std::io::stdout())?.size()?;
+    /// println!("{columns} columns and {rows} rows");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn size(&self) -> io::Result<(u16, u16)> {
         Ok(self.handle.engine().tty_size(self.handle.key)?)
     }
@@ -53,6 +62,12 @@ impl Tty {
 
 /// Puts the first terminal back whose mode this process has changed, for a program that ends
 /// without closing its handles. May be called from a signal handler.
+///
+/// ```
+/// // Nothing to do where nothing was changed.
+/// blacklight::reset_terminal()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn reset_terminal() -> io::Result<()> {
     Ok(blacklight_engine::reset_terminal()?)
 }

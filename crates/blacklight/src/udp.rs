@@ -18,7 +18,23 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 
-/// A datagram that has come; see [`UdpSocket::recv_start`] for an example.
+/// A datagram that has come; see [`UdpSocket::recv_start`].
+///
+/// ```
+/// use blacklight::{Loop, Mode, UdpSocket};
+///
+/// let lp = Loop::new()?;
+/// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+/// let own = socket.local_addr()?;
+/// socket.recv_start(move |_, socket, datagram| {
+///     let datagram = datagram.unwrap();
+///     assert_eq!((datagram.bytes, datagram.from), (&b"light"[..], own));
+///     socket.recv_stop();
+/// })?;
+/// socket.try_send(b"light", Some(own))?;
+/// lp.run(Mode::Default);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
     /// What is in it.
@@ -168,6 +184,18 @@ impl UdpSocket {
     }
 
     /// As [`bind`](UdpSocket::bind), with options.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpBind, UdpReuse, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// let reuse = UdpReuse { port: true, ..UdpReuse::default() };
+    /// let options = UdpBind { reuse, ..UdpBind::default() };
+    /// let one = UdpSocket::bind_with(&lp, "127.0.0.1:0".parse().unwrap(), options)?;
+    /// let two = UdpSocket::bind_with(&lp, one.local_addr()?, options)?;
+    /// assert_eq!(one.local_addr()?, two.local_addr()?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn bind_with(lp: &Loop, address: SocketAddr, options: UdpBind) -> io::Result<UdpSocket> {
         let socket = UdpSocket::new(lp)?;
         socket.with(|engine, key| engine.udp_bind(key, &address.into(), options))?;
@@ -175,11 +203,32 @@ impl UdpSocket {
     }
 
     /// Takes over a socket, which becomes non-blocking.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// let address = socket.local_addr()?;
+    /// assert_eq!(UdpSocket::from_std(&lp, socket)?.local_addr()?, address);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_std(lp: &Loop, socket: std::net::UdpSocket) -> io::Result<UdpSocket> {
         UdpSocket::from_fd(lp, socket.into())
     }
 
     /// As [`from_std`](UdpSocket::from_std), for any descriptor.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    /// use std::os::fd::OwnedFd;
+    ///
+    /// let lp = Loop::new()?;
+    /// let inherited = OwnedFd::from(std::net::UdpSocket::bind("127.0.0.1:0")?);
+    /// let socket = UdpSocket::from_fd(&lp, inherited)?;
+    /// assert_ne!(socket.local_addr()?.port(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<UdpSocket> {
         let socket = UdpSocket::new(lp)?;
         socket.with(|engine, key| {
@@ -194,6 +243,24 @@ impl UdpSocket {
     }
 
     /// Has all that is sent go to one address, and hears of nobody else.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// let one = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// let two = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// one.connect(two.local_addr()?)?;
+    /// two.connect(one.local_addr()?)?;
+    /// assert_eq!(one.peer_addr()?, two.local_addr()?);
+    /// lp.block_on(async {
+    ///     one.send(b"light").await?;
+    ///     two.recv(&mut [0; 8]).await
+    /// })?;
+    /// one.disconnect()?;
+    /// assert!(one.peer_addr().is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn connect(&self, address: SocketAddr) -> io::Result<()> {
         self.with(|engine, key| engine.udp_connect(key, &address.into()))
     }
@@ -221,9 +288,9 @@ impl UdpSocket {
     ///
     /// let lp = Loop::new()?;
     /// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
-    /// socket.recv_start(|lp, _, datagram| {
+    /// socket.recv_start(|_, socket, datagram| {
     ///     assert_eq!(datagram.unwrap().bytes, b"to myself");
-    ///     lp.stop();
+    ///     socket.recv_stop();
     /// })?;
     /// let own = socket.local_addr()?;
     /// socket.send_then("to myself", Some(own), |_, result| result.unwrap())?;
@@ -259,6 +326,17 @@ impl UdpSocket {
 
     /// Sends a datagram, to an address unless the socket is connected, and then calls back. An
     /// error at once means that there is no call.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// socket.send_then("light", Some(socket.local_addr()?), |_, sent| sent.unwrap())?;
+    /// lp.run(Mode::Default);
+    /// assert_eq!(socket.send_queue(), (0, 0), "it has gone, and been reported");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn send_then(
         &self,
         bytes: impl Into<Vec<u8>>,
@@ -288,6 +366,20 @@ impl UdpSocket {
 
     /// Receives what is there, without waiting: how many bytes, and who has sent them.
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    /// use std::io::ErrorKind;
+    ///
+    /// let lp = Loop::new()?;
+    /// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// let own = socket.local_addr()?;
+    /// let mut room = [0; 8];
+    /// assert_eq!(socket.try_recv_from(&mut room).unwrap_err().kind(), ErrorKind::WouldBlock);
+    /// socket.try_send(b"light", Some(own))?;
+    /// assert_eq!(socket.try_recv_from(&mut room)?, (5, own));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn try_recv_from(&self, room: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let mut sender = SenderRoom::new();
         let mut engine = self.handle.engine();
@@ -326,6 +418,23 @@ impl UdpSocket {
     }
 
     /// As [`recv_from`](UdpSocket::recv_from), for those who poll.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    /// use std::future::poll_fn;
+    ///
+    /// let lp = Loop::new()?;
+    /// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// let own = socket.local_addr()?;
+    /// lp.block_on(async {
+    ///     poll_fn(|context| socket.poll_send(context, b"light", Some(own))).await?;
+    ///     let mut room = [0; 8];
+    ///     let received = poll_fn(|context| socket.poll_recv_from(context, &mut room)).await?;
+    ///     assert_eq!(received, (5, own));
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn poll_recv_from(
         &self,
         context: &mut Context<'_>,
@@ -375,6 +484,17 @@ impl UdpSocket {
     }
 
     /// How many hops datagrams may take, from 1 to 255.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// let socket = UdpSocket::bind(&lp, "0.0.0.0:0".parse().unwrap())?;
+    /// socket.set_ttl(64)?;
+    /// socket.set_broadcast(true)?;
+    /// assert!(socket.set_ttl(0).is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn set_ttl(&self, ttl: u8) -> io::Result<()> {
         self.with(|engine, key| engine.udp_set_ttl(key, ttl.into()))
     }
@@ -385,6 +505,16 @@ impl UdpSocket {
     }
 
     /// How many hops multicast may take.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// let socket = UdpSocket::bind(&lp, "0.0.0.0:0".parse().unwrap())?;
+    /// socket.set_multicast_ttl(1)?; // No router passes it on.
+    /// socket.set_multicast_loop(false)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn set_multicast_ttl(&self, ttl: u8) -> io::Result<()> {
         self.with(|engine, key| engine.udp_set_multicast_ttl(key, ttl.into()))
     }
@@ -403,25 +533,66 @@ impl UdpSocket {
 
     /// Sends IPv6 multicast from the interface with this number, or from one of the kernel's
     /// choice if it is zero.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// // A machine need not have IPv6.
+    /// if let Ok(socket) = UdpSocket::bind(&lp, "[::]:0".parse().unwrap()) {
+    ///     socket.set_multicast_interface_v6(0)?;
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn set_multicast_interface_v6(&self, interface: u32) -> io::Result<()> {
         let interface = Some(Interface::V6(interface));
         self.with(|engine, key| engine.udp_set_multicast_interface(key, interface))
     }
 
-    /// Joins an IPv4 group at the interface with this address, or at one of the kernel's
-    /// choice if it is unspecified; only for what `source` sends, if there is one.
-    pub fn join_multicast_v4(
+    fn set_membership_v4(
         &self,
         group: Ipv4Addr,
         interface: Ipv4Addr,
         source: Option<Ipv4Addr>,
+        is_member: bool,
     ) -> io::Result<()> {
         let group = Group::V4 {
             group,
             interface,
             source,
         };
-        self.with(|engine, key| engine.udp_set_membership(key, group, true))
+        self.with(|engine, key| engine.udp_set_membership(key, group, is_member))
+    }
+
+    /// Joins an IPv4 group at the interface with this address, or at one of the kernel's
+    /// choice if it is unspecified; only for what `source` sends, if there is one.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    /// use std::net::Ipv4Addr;
+    ///
+    /// let lp = Loop::new()?;
+    /// let (group, interface) = (Ipv4Addr::new(239, 255, 71, 12), Ipv4Addr::LOCALHOST);
+    /// let member = UdpSocket::bind(&lp, "0.0.0.0:0".parse().unwrap())?;
+    /// member.join_multicast_v4(group, interface, None)?;
+    /// let sender = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// sender.set_multicast_interface_v4(interface)?;
+    /// lp.block_on(async {
+    ///     sender.send_to(b"light", (group, member.local_addr()?.port()).into()).await?;
+    ///     let (_, from) = member.recv_from(&mut [0; 8]).await?;
+    ///     assert_eq!(from, sender.local_addr()?);
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// member.leave_multicast_v4(group, interface, None)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn join_multicast_v4(
+        &self,
+        group: Ipv4Addr,
+        interface: Ipv4Addr,
+        source: Option<Ipv4Addr>,
+    ) -> io::Result<()> {
+        self.set_membership_v4(group, interface, source, true)
     }
 
     /// Leaves an IPv4 group that was joined with the same arguments.
@@ -431,28 +602,47 @@ impl UdpSocket {
         interface: Ipv4Addr,
         source: Option<Ipv4Addr>,
     ) -> io::Result<()> {
-        let group = Group::V4 {
-            group,
-            interface,
-            source,
-        };
-        self.with(|engine, key| engine.udp_set_membership(key, group, false))
+        self.set_membership_v4(group, interface, source, false)
     }
 
-    /// Joins an IPv6 group at the interface with this number, or at one of the kernel's choice
-    /// if it is zero; only for what `source` sends, if there is one.
-    pub fn join_multicast_v6(
+    fn set_membership_v6(
         &self,
         group: Ipv6Addr,
         interface: u32,
         source: Option<Ipv6Addr>,
+        is_member: bool,
     ) -> io::Result<()> {
         let group = Group::V6 {
             group,
             interface,
             source,
         };
-        self.with(|engine, key| engine.udp_set_membership(key, group, true))
+        self.with(|engine, key| engine.udp_set_membership(key, group, is_member))
+    }
+
+    /// Joins an IPv6 group at the interface with this number, or at one of the kernel's choice
+    /// if it is zero; only for what `source` sends, if there is one.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// // A machine need not have IPv6.
+    /// if let Ok(socket) = UdpSocket::bind(&lp, "[::]:0".parse().unwrap()) {
+    ///     let group = "ff02::4711".parse().unwrap();
+    ///     // The first interface is the one within the machine.
+    ///     socket.join_multicast_v6(group, 1, None)?;
+    ///     socket.leave_multicast_v6(group, 1, None)?;
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn join_multicast_v6(
+        &self,
+        group: Ipv6Addr,
+        interface: u32,
+        source: Option<Ipv6Addr>,
+    ) -> io::Result<()> {
+        self.set_membership_v6(group, interface, source, true)
     }
 
     /// Leaves an IPv6 group that was joined with the same arguments.
@@ -462,15 +652,22 @@ impl UdpSocket {
         interface: u32,
         source: Option<Ipv6Addr>,
     ) -> io::Result<()> {
-        let group = Group::V6 {
-            group,
-            interface,
-            source,
-        };
-        self.with(|engine, key| engine.udp_set_membership(key, group, false))
+        self.set_membership_v6(group, interface, source, false)
     }
 
     /// Gives the socket to the loop, which keeps it for as long as the loop lives.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, UdpSocket};
+    ///
+    /// let lp = Loop::new()?;
+    /// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+    /// socket.recv_start(|_, socket, _| socket.close())?;
+    /// socket.try_send(b"the end", Some(socket.local_addr()?))?;
+    /// socket.detach();
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn detach(self) {
         if !self.handle.inner.is_closed() {
             let state = self.handle.state.clone();

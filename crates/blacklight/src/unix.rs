@@ -70,6 +70,19 @@ stream_methods!(UnixStream);
 
 impl UnixStream {
     /// Connects to a socket in the file system. Dropping the future gives up.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UnixListener, UnixStream, fs::TempDir};
+    ///
+    /// let lp = Loop::new()?;
+    /// let directory = TempDir::new_blocking("socket")?;
+    /// let path = directory.path().join("socket");
+    /// let _listener = UnixListener::bind(&lp, &path)?;
+    /// let stream = lp.block_on(UnixStream::connect(&lp, &path))?;
+    /// assert_eq!(stream.peer_addr()?.as_pathname(), Some(path.as_path()));
+    /// assert!(stream.local_addr()?.is_unnamed());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn connect<P: AsRef<Path>>(
         lp: &Loop,
         path: P,
@@ -78,6 +91,16 @@ impl UnixStream {
     }
 
     /// Connects to a socket in the abstract namespace.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UnixListener, UnixStream};
+    ///
+    /// let lp = Loop::new()?;
+    /// let name = format!("blacklight-connect-{}", std::process::id());
+    /// let _listener = UnixListener::bind_abstract(&lp, name.as_bytes())?;
+    /// lp.block_on(UnixStream::connect_abstract(&lp, name.as_bytes()))?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn connect_abstract(
         lp: &Loop,
         name: &[u8],
@@ -93,7 +116,21 @@ impl UnixStream {
         Ok(UnixStream { handle })
     }
 
-    /// Connects to a socket in the file system, and then calls back.
+    /// Connects to a socket in the file system, and then calls back. The connection is the
+    /// callback's own: to be kept, given to the loop by [`detach`](UnixStream::detach), or else
+    /// closed.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, UnixStream};
+    /// use std::io::ErrorKind;
+    ///
+    /// let lp = Loop::new()?;
+    /// UnixStream::connect_then(&lp, "/nowhere", |_, stream| {
+    ///     assert_eq!(stream.unwrap_err().kind(), ErrorKind::NotFound);
+    /// })?;
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn connect_then(
         lp: &Loop,
         path: impl AsRef<Path>,
@@ -109,6 +146,16 @@ impl UnixStream {
     }
 
     /// Two streams that are connected to each other.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UnixStream};
+    ///
+    /// let lp = Loop::new()?;
+    /// let (near, far) = UnixStream::pair(&lp)?;
+    /// near.try_write(b"light")?;
+    /// assert_eq!(far.try_read(&mut [0; 8])?, 5);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn pair(lp: &Loop) -> io::Result<(UnixStream, UnixStream)> {
         let (one, other) = std::os::unix::net::UnixStream::pair()?;
         Ok((
@@ -118,11 +165,34 @@ impl UnixStream {
     }
 
     /// Takes over a connection, which becomes non-blocking.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UnixStream};
+    /// use std::io::Write;
+    ///
+    /// let lp = Loop::new()?;
+    /// let (near, mut far) = std::os::unix::net::UnixStream::pair()?;
+    /// let near = UnixStream::from_std(&lp, near)?;
+    /// far.write_all(b"light")?;
+    /// assert_eq!(lp.block_on(near.read(&mut [0; 8]))?, 5);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_std(lp: &Loop, stream: std::os::unix::net::UnixStream) -> io::Result<UnixStream> {
         UnixStream::from_fd(lp, stream.into())
     }
 
     /// Takes over a connected socket, which becomes non-blocking.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UnixStream};
+    /// use std::os::fd::OwnedFd;
+    ///
+    /// let lp = Loop::new()?;
+    /// let (near, _far) = std::os::unix::net::UnixStream::pair()?;
+    /// let stream = UnixStream::from_fd(&lp, OwnedFd::from(near))?;
+    /// stream.try_write(b"light")?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<UnixStream> {
         let handle = Handle::stream(&lp.0, init)?;
         handle.open(fd)?;
@@ -197,6 +267,19 @@ listener_methods!(UnixListener, UnixStream);
 
 impl UnixListener {
     /// Listens at a path, where there must be nothing yet.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, UnixListener, fs::TempDir};
+    ///
+    /// let lp = Loop::new()?;
+    /// let directory = TempDir::new_blocking("socket")?;
+    /// let path = directory.path().join("socket");
+    /// let listener = UnixListener::bind(&lp, &path)?;
+    /// assert_eq!(listener.local_addr()?.as_pathname(), Some(path.as_path()));
+    /// drop(listener);
+    /// assert!(!path.exists());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn bind(lp: &Loop, path: impl AsRef<Path>) -> io::Result<UnixListener> {
         UnixListener::bind_to(lp, &path_name(path.as_ref())?)
     }
@@ -214,6 +297,21 @@ impl UnixListener {
 
     /// Takes over a socket that is bound, which becomes non-blocking and listens. Its file is
     /// left alone.
+    ///
+    /// ```
+    /// use blacklight::{Loop, UnixListener, UnixStream, fs::TempDir};
+    ///
+    /// let lp = Loop::new()?;
+    /// let directory = TempDir::new_blocking("socket")?;
+    /// let path = directory.path().join("socket");
+    /// let listener = std::os::unix::net::UnixListener::bind(&path)?;
+    /// let listener = UnixListener::from_std(&lp, listener)?;
+    /// lp.block_on(async {
+    ///     UnixStream::connect(&lp, &path).await?;
+    ///     listener.accept().await
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_std(
         lp: &Loop,
         listener: std::os::unix::net::UnixListener,

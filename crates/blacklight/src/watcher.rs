@@ -41,7 +41,7 @@ macro_rules! watcher {
             /// Stops the handle.
             pub fn stop(&self) {
                 // One that is closed has stopped.
-        let _ = self.handle.engine().loop_watcher_stop(self.handle.key);
+                let _ = self.handle.engine().loop_watcher_stop(self.handle.key);
             }
         }
     };
@@ -78,6 +78,8 @@ watcher! {
     /// let prepare = Prepare::new(&lp)?;
     /// prepare.start(|lp, _| lp.stop())?;
     /// assert!(lp.run(Mode::Default), "it is still active");
+    /// prepare.stop();
+    /// assert!(!lp.run(Mode::Default));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     Prepare, Engine::prepare_init
@@ -91,7 +93,7 @@ watcher! {
     ///
     /// let lp = Loop::new()?;
     /// let check = Check::new(&lp)?;
-    /// check.start(|_, check| check.close())?;
+    /// check.start(|_, check| check.stop())?;
     /// assert!(!lp.run(Mode::NoWait));
     /// # Ok::<(), std::io::Error>(())
     /// ```

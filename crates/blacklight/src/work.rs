@@ -132,6 +132,19 @@ impl fmt::Debug for Work {
 }
 
 /// A job's result to come; see [`Loop::spawn_blocking`]. Dropping this leaves the job alone.
+///
+/// ```
+/// use blacklight::{Blocking, Loop, Mode};
+///
+/// let lp = Loop::new()?;
+/// let mut sum: Blocking<u32> = lp.spawn_blocking(|| (1..=100).sum());
+/// assert!(!sum.is_finished(), "it is the loop that brings the result");
+/// let is_cancelled = sum.cancel();
+/// lp.run(Mode::Default);
+/// assert!(sum.is_finished());
+/// assert_eq!(lp.block_on(sum).is_err(), is_cancelled);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Blocking<T> {
     join: Rc<Join<T>>,
     work: Option<Work>,

@@ -1,9 +1,9 @@
 //! Names of hosts, and random bytes. Nothing here needs a network.
 
-mod common;
+#[path = "support/pool.rs"]
+mod support;
 
 use blacklight::{Loop, Mode, dns, random, random_bytes};
-use common::occupy;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+use support::occupy;
 
 #[test]
 fn numbers_are_their_own_names() {

@@ -1,5 +1,7 @@
 //! Each example is run, and does what it says. `cargo test` has built them.
 
+use blacklight::fs::TempDir;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -30,9 +32,9 @@ impl Example {
         Example { child, output }
     }
 
-    /// Starts a server for one client, which is connected.
+    /// Starts a server, and connects its first client.
     fn serve(name: &str, more: &[&str]) -> (Example, TcpStream) {
-        let arguments = [&["127.0.0.1:0"], more, &["--once"]].concat();
+        let arguments = [&["127.0.0.1:0"], more].concat();
         let mut example = Example::start(name, &arguments);
         let line = example.line();
         let address: SocketAddr = line.rsplit(' ').next().unwrap().parse().unwrap();
@@ -43,6 +45,11 @@ impl Example {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
+    }
+
+    /// A server goes on, whatever its clients do.
+    fn assert_runs(&mut self) {
+        assert!(self.child.try_wait().unwrap().is_none());
     }
 
     /// Waits for the end, which is to be a good one; what the example still had to say.
@@ -72,7 +79,8 @@ fn connect(address: SocketAddr) -> TcpStream {
 
 /// Sends a megabyte from one thread and sees it come back in another.
 fn check_echo(name: &str) {
-    let (example, stream) = Example::serve(name, &[]);
+    let (mut example, first) = Example::serve(name, &[]);
+    let stream = connect(first.peer_addr().unwrap());
     let sent: Vec<u8> = (0..1_u32 << 18).flat_map(u32::to_be_bytes).collect();
     let mut come = Vec::new();
     std::thread::scope(|scope| {
@@ -83,7 +91,12 @@ fn check_echo(name: &str) {
         (&stream).read_to_end(&mut come).unwrap();
     });
     assert!(come == sent, "what came back is not what was sent");
-    example.end();
+    // The first client has had to wait for nobody, and nobody for it.
+    (&first).write_all(b"still there?").unwrap();
+    let mut answer = [0; 12];
+    (&first).read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"still there?");
+    example.assert_runs();
 }
 
 #[test]
@@ -103,7 +116,7 @@ fn all_cores() {
 
 #[test]
 fn chat() {
-    let (example, alice) = Example::serve("chat", &[]);
+    let (mut example, alice) = Example::serve("chat", &[]);
     let bob = connect(alice.peer_addr().unwrap());
     let (her, him) = (alice.local_addr().unwrap(), bob.local_addr().unwrap());
     let mut heard_by_alice = BufReader::new(&alice).lines().map(Result::unwrap);
@@ -120,7 +133,7 @@ fn chat() {
     assert_eq!(heard_by_alice.next().unwrap(), format!("{him}: has left"));
     alice.shutdown(Shutdown::Write).unwrap();
     assert_eq!(heard_by_alice.next(), None);
-    example.end();
+    example.assert_runs();
 }
 
 #[test]
@@ -156,15 +169,17 @@ fn get(mut stream: impl Read + Write) -> String {
 #[test]
 fn http_hello() {
     for name in ["http_hello", "http_hello_tokio"] {
-        let (example, stream) = Example::serve(name, &[]);
+        let (mut example, stream) = Example::serve(name, &[]);
+        let address = stream.peer_addr().unwrap();
         assert_eq!(get(stream), "Hello, world!\n");
-        example.end();
+        assert_eq!(get(connect(address)), "Hello, world!\n");
+        example.assert_runs();
     }
 }
 
 #[test]
 fn http_hello_by_http2() {
-    let (example, mut stream) = Example::serve("http_hello", &[]);
+    let (mut example, mut stream) = Example::serve("http_hello", &[]);
     // The preface of HTTP/2 with empty settings; the server answers with settings of its own.
     stream
         .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
@@ -173,13 +188,13 @@ fn http_hello_by_http2() {
     stream.read_exact(&mut frame).unwrap();
     assert_eq!(frame[3], 4, "a frame of settings");
     drop(stream);
-    example.end();
+    example.assert_runs();
 }
 
 #[test]
 fn https_hello() {
     let file = std::env::temp_dir().join(format!("hello-{}.pem", std::process::id()));
-    let (example, stream) = Example::serve("https_hello", &[file.to_str().unwrap()]);
+    let (mut example, stream) = Example::serve("https_hello", &[file.to_str().unwrap()]);
     let mut roots = RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_file(&file).unwrap())
@@ -194,5 +209,125 @@ fn https_hello() {
         get(StreamOwned::new(client, stream)),
         "Hello, secret world!\n"
     );
-    example.end();
+    example.assert_runs();
+}
+
+#[test]
+fn embedded() {
+    let said = Example::start("embedded", &[]).end();
+    let of = |prefix: &str| -> Vec<String> {
+        let lines = said.lines().filter_map(|line| line.strip_prefix(prefix));
+        lines.map(str::to_owned).collect()
+    };
+    let ticks = ["tick 1", "tick 2", "tick 3", "tick 4", "tick 5"];
+    assert_eq!(of("the loop's timer: "), ticks);
+    assert_eq!(of("the loop's task: "), ["42"]);
+    assert_eq!(of("the program's own pipe: "), ["0", "1", "2"]);
+    assert_eq!(said.lines().count(), 10, "{said}");
+    assert_eq!(said.lines().last(), Some("5 ticks"));
+}
+
+/// The number before " ms" in a line.
+fn milliseconds(line: &str) -> u64 {
+    line.split(" ms").next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn timer_and_slow_io() {
+    let said = Example::start("timer_and_slow_io", &[]).end();
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    let at = |text| lines.iter().position(|line| line.ends_with(text)).unwrap();
+    let (read, over) = (at(": read: true"), at(": the callback is over"));
+    let timer = at(" have passed since I was scheduled");
+    assert_eq!(over, read + 1, "nothing comes between: {said}");
+    assert!(milliseconds(lines[read]) >= 95, "{said}");
+    assert!(
+        milliseconds(lines[over]) >= milliseconds(lines[read]) + 10,
+        "{said}"
+    );
+    assert!(milliseconds(lines[timer]) >= 100, "{said}");
+}
+
+#[test]
+fn timeout_and_immediate() {
+    let said = Example::start("timeout_and_immediate", &[]).end();
+    let mut lines: Vec<_> = said.lines().collect();
+    let of_io: Vec<_> = lines
+        .iter()
+        .copied()
+        .filter(|line| line.contains("I/O"))
+        .collect();
+    assert_eq!(
+        of_io,
+        [
+            "from an I/O callback: immediate",
+            "from an I/O callback: timeout"
+        ]
+    );
+    lines.retain(|line| !line.contains("I/O"));
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "from the main program: immediate",
+            "from the main program: timeout"
+        ]
+    );
+}
+
+#[test]
+fn supervisor() {
+    let directory = TempDir::new_blocking("supervisor").unwrap();
+    let flag = directory.path().join("flag");
+    let script = r#"if [ -e "$0" ]; then echo again; exec sleep 1000; fi
+        touch "$0"; echo at first; exit 3"#;
+    let arguments = ["sh", "-c", script, flag.to_str().unwrap()];
+    let mut example = Example::start("supervisor", &arguments);
+    assert_eq!(example.line(), "at first");
+    assert_eq!(example.line(), "again");
+    kill_process(Pid::from_child(&example.child), Signal::TERM).unwrap();
+    // There is an end to what they say only if its child has ended, too.
+    assert_eq!(example.end(), "");
+}
+
+#[test]
+fn tail() {
+    let directory = TempDir::new_blocking("tail").unwrap();
+    let (path, other) = (directory.path().join("log"), directory.path().join("other"));
+    let lines: Vec<_> = (0..200).map(|number| format!("line {number:03}")).collect();
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let mut example = Example::start("tail", &[path.to_str().unwrap()]);
+    // Of 1,800 bytes the last 1,024 begin within line 86.
+    for line in &lines[87..] {
+        assert_eq!(example.line(), *line);
+    }
+    let mut log = std::fs::File::options().append(true).open(&path).unwrap();
+    log.write_all(b"added\n").unwrap();
+    assert_eq!(example.line(), "added");
+    std::fs::write(&path, "cut off\n").unwrap();
+    assert_eq!(example.line(), "cut off");
+    std::fs::write(&other, "replaced\n").unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert_eq!(example.line(), "replaced");
+    example.assert_runs();
+}
+
+#[test]
+fn who_gives_no_argument_is_told_what_to_give() {
+    for name in ["supervisor", "tail"] {
+        let mut example = Example::start(name, &[]);
+        assert_eq!(example.child.wait().unwrap().code(), Some(2), "{name}");
+    }
+}
+
+#[test]
+fn no_example_is_forgotten() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/examples");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let is_here = include_str!("examples.rs").contains(&format!("{name:?}"));
+        assert!(is_here, "{name} is not run");
+    }
 }

@@ -1,10 +1,10 @@
 //! Files and directories on the thread pool.
 
-mod common;
+#[path = "support/pool.rs"]
+mod support;
 
 use blacklight::fs::{self, File, TempDir, TempFile};
 use blacklight::{Loop, Mode};
-use common::occupy;
 use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use std::collections::BTreeSet;
 use std::fs::{FileTimes, OpenOptions};
@@ -13,6 +13,7 @@ use std::io::{ErrorKind, SeekFrom};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, UNIX_EPOCH};
+use support::occupy;
 
 /// Runs a future on a loop with a directory for it.
 fn with_directory<F: Future<Output = std::io::Result<()>>>(test: impl FnOnce(TempDir) -> F) {

@@ -1,5 +1,8 @@
 //! Loops, handles and tasks that go in any order, and own each other in all ways.
 
+#[path = "support/teardown.rs"]
+mod support;
+
 use blacklight::{Async, Check, Idle, Loop, Mode, Pipe, Poll, Prepare, Readiness, Timer};
 use blacklight::{TcpListener, TcpStream, UdpSocket};
 use std::cell::{Cell, RefCell};
@@ -7,6 +10,7 @@ use std::future::pending;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
+use support::{Counted, Random, seeds};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -151,34 +155,6 @@ fn what_is_dropped_with_the_loop_may_use_its_handles() {
     timer.detach();
 }
 
-/// xorshift, so that a failure can be repeated from its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
-
-/// Counts how many of these there are.
-struct Counted(Rc<Cell<usize>>);
-
-impl Counted {
-    fn new(count: &Rc<Cell<usize>>) -> Counted {
-        count.set(count.get() + 1);
-        Counted(count.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
-}
-
 /// Something of a loop's that can be dropped at any time.
 #[allow(dead_code, reason = "it is there to be dropped")]
 enum Thing {
@@ -201,12 +177,12 @@ enum Thing {
 type Things = Rc<RefCell<Vec<Thing>>>;
 
 /// What every callback does: drops, makes and moves things at random.
-fn stir(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cell<usize>>) {
-    let choice = random.borrow_mut().below(8);
+fn stir(lp: &Loop, things: &Things, random: &Rc<Random>, count: &Rc<Cell<usize>>) {
+    let choice = random.below(8);
     if choice < 4 {
         let len = things.borrow().len();
         if len > 0 {
-            let at = random.borrow_mut().below(len);
+            let at = random.below(len);
             let thing = things.borrow_mut().swap_remove(at);
             if let (Thing::Task(task), 0) = (&thing, choice) {
                 task.cancel();
@@ -222,7 +198,7 @@ fn stir(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cel
     }
 }
 
-fn make(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cell<usize>>) {
+fn make(lp: &Loop, things: &Things, random: &Rc<Random>, count: &Rc<Cell<usize>>) {
     // Callbacks own a way to the things, so that there are cycles everywhere; and what
     // they own themselves is counted.
     let owned = Counted::new(count);
@@ -231,8 +207,8 @@ fn make(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cel
         let _ = &owned;
         stir(lp, &its, &random2, &count2);
     };
-    let kind = random.borrow_mut().below(14);
-    let ms = random.borrow_mut().below(3) as u64;
+    let kind = random.below(14);
+    let ms = random.below(3) as u64;
     let thing = match kind {
         0 => {
             let timer = Timer::new(lp).unwrap();
@@ -332,16 +308,8 @@ fn make(lp: &Loop, things: &Things, random: &Rc<RefCell<Random>>, count: &Rc<Cel
 
 #[test]
 fn things_dropped_at_random_points_leave_nothing_behind() {
-    let seed = std::env::var("BLACKLIGHT_SEED").ok();
-    let seeds = match seed.and_then(|seed| seed.parse::<u64>().ok()) {
-        Some(seed) => seed..seed + 1,
-        None => 1..200,
-    };
-    for seed in seeds {
-        println!("BLACKLIGHT_SEED={seed}");
-        let random = Rc::new(RefCell::new(Random(
-            seed.wrapping_mul(0x9E37_79B9_7F4A_7C15),
-        )));
+    for seed in seeds(1..200) {
+        let random = Rc::new(Random::new(seed));
         let count = Rc::new(Cell::new(0));
         let things = Things::default();
         let lp = Loop::new().unwrap();
@@ -354,9 +322,9 @@ fn things_dropped_at_random_points_leave_nothing_behind() {
         }
         drop(lp);
         // Callbacks are gone with their loop; what was dropped by hand was gone before.
-        assert_eq!(count.get(), 0, "BLACKLIGHT_SEED={seed}");
+        assert_eq!(count.get(), 0);
         let left = std::mem::take(&mut *things.borrow_mut());
         drop(left);
-        assert_eq!(Rc::strong_count(&things), 1, "BLACKLIGHT_SEED={seed}");
+        assert_eq!(Rc::strong_count(&things), 1);
     }
 }

@@ -1,6 +1,9 @@
 //! Signals, children, watches, files and lookups that go in any order, with their loop or
 //! without it.
 
+#[path = "support/teardown.rs"]
+mod support;
+
 use blacklight::fs::{self, TempDir};
 use blacklight::process::{Child, Command};
 use blacklight::{FsChanges, FsEvent, FsPoll, Loop, Mode, Signal, SignalKind, Signals, dns};
@@ -8,22 +11,9 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
+use support::{Counted, Random, seeds};
 
 const OFTEN: Duration = Duration::from_millis(1);
-
-/// xorshift, so that a failure can be repeated from its seed.
-struct Random(Cell<u64>);
-
-impl Random {
-    fn below(&self, limit: usize) -> usize {
-        let mut state = self.0.get();
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        self.0.set(state);
-        (state % limit as u64) as usize
-    }
-}
 
 /// Something of a loop's that can be dropped at any time.
 #[allow(dead_code, reason = "it is there to be dropped")]
@@ -44,22 +34,6 @@ struct World {
     kind: SignalKind,
     /// How many callbacks there are.
     count: Rc<Cell<usize>>,
-}
-
-/// Counts how many of these there are.
-struct Counted(Rc<Cell<usize>>);
-
-impl Counted {
-    fn new(count: &Rc<Cell<usize>>) -> Counted {
-        count.set(count.get() + 1);
-        Counted(count.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
 }
 
 impl World {
@@ -151,20 +125,15 @@ async fn task(number: usize, kind: SignalKind, file: impl AsRef<Path>, act: impl
 
 #[test]
 fn things_dropped_at_random_points_leave_nothing_behind() {
-    let seed = std::env::var("BLACKLIGHT_SEED").ok();
-    let seeds = match seed.and_then(|seed| seed.parse::<u64>().ok()) {
-        Some(seed) => seed..seed + 1,
-        None => 1..40,
-    };
     // Whoever is not there any more to catch it must not be ended by it.
     let last = Loop::new().unwrap();
     let kind = SignalKind::realtime(10).unwrap();
     let _caught = Signals::new(&last, [kind]).unwrap();
-    for seed in seeds {
+    for seed in seeds(1..40) {
         let count = Rc::new(Cell::new(0));
         let world = Rc::new(World {
             things: RefCell::default(),
-            random: Random(Cell::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
+            random: Random::new(seed),
             directory: TempDir::new_blocking("teardown").unwrap(),
             kind,
             count: count.clone(),
@@ -182,7 +151,7 @@ fn things_dropped_at_random_points_leave_nothing_behind() {
         drop(things);
         let things = world.things.take();
         drop(things);
-        assert_eq!(count.get(), 0, "seed {seed}");
-        assert_eq!(Rc::strong_count(&world), 1, "seed {seed}");
+        assert_eq!(count.get(), 0);
+        assert_eq!(Rc::strong_count(&world), 1);
     }
 }

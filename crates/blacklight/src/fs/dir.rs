@@ -51,6 +51,20 @@ fn batch(mut rest: fs::ReadDir) -> Batch {
 }
 
 /// The entries of a directory; see [`read_dir`].
+///
+/// ```
+/// use blacklight::{Loop, fs};
+/// use std::future::poll_fn;
+///
+/// let lp = Loop::new()?;
+/// lp.block_on(async {
+///     let mut entries: fs::ReadDir = fs::read_dir("/proc/self/task").await?;
+///     assert!(entries.next_entry().await?.is_some(), "this very thread");
+///     while poll_fn(|context| entries.poll_next_entry(context)).await?.is_some() {}
+///     # Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct ReadDir {
     entries: VecDeque<io::Result<DirEntry>>,
     rest: Option<fs::ReadDir>,

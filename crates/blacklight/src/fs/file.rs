@@ -96,6 +96,15 @@ impl File {
     }
 
     /// Takes over a file that is open already.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::File};
+    ///
+    /// let lp = Loop::new()?;
+    /// let file = File::from_std(std::fs::File::open("/proc/self/comm")?);
+    /// lp.block_on(file.into_std())?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_std(file: fs::File) -> File {
         File {
             file: Arc::new(file),
@@ -155,11 +164,41 @@ impl File {
     }
 
     /// Waits until all that was written is with the system, and says if it could not be.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::{self, TempFile}};
+    /// use futures_lite::AsyncWriteExt;
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut temporary = TempFile::new("flush").await?;
+    ///     // A single write is done by a worker, some time.
+    ///     AsyncWriteExt::write(&mut temporary.file, b"light").await?;
+    ///     temporary.file.flush().await?;
+    ///     assert_eq!(fs::read(temporary.path()).await?, b"light");
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn flush(&mut self) -> io::Result<()> {
         poll_fn(|context| self.poll_idle(context)).await
     }
 
     /// Reads what there is, up to the length of the buffer. Zero is the end.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::File};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = File::open("/dev/zero").await?;
+    ///     let mut room = [1; 8];
+    ///     assert_eq!(file.read(&mut room).await?, 8);
+    ///     assert_eq!(room, [0; 8]);
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         poll_fn(|context| Pin::new(&mut *self).poll_read(context, buffer)).await
     }
@@ -206,6 +245,21 @@ impl File {
     }
 
     /// Writes at a place of the file, wherever else it is written to.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("at").await?.file;
+    ///     file.write_all_at(b"light", 6).await?;
+    ///     file.write_all_at(b"black ", 0).await?;
+    ///     assert_eq!(file.read_to_end().await?, b"black light");
+    ///     file.sync_data().await?;
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let (file, bytes) = (self.file.clone(), bytes.to_owned());
         on_pool(move || file.write_all_at(&bytes, offset)).await
@@ -222,6 +276,19 @@ impl File {
     }
 
     /// Cuts the file off, or fills it up with zeros.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("len").await?.file;
+    ///     file.set_len(1000).await?;
+    ///     assert_eq!(file.metadata().await?.len(), 1000);
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn set_len(&mut self, len: u64) -> io::Result<()> {
         self.with(move |file| file.set_len(len)).await
     }
@@ -232,12 +299,41 @@ impl File {
     }
 
     /// Changes who may do what with the file.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    /// use std::fs::Permissions;
+    /// use std::os::unix::fs::PermissionsExt;
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("mode").await?.file;
+    ///     file.set_permissions(Permissions::from_mode(0o640)).await?;
+    ///     assert_eq!(file.metadata().await?.permissions().mode() & 0o777, 0o640);
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn set_permissions(&mut self, permissions: Permissions) -> io::Result<()> {
         self.with(move |file| file.set_permissions(permissions))
             .await
     }
 
     /// Changes when the file was used.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    /// use std::{fs::FileTimes, time::UNIX_EPOCH};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("times").await?.file;
+    ///     file.set_times(FileTimes::new().set_modified(UNIX_EPOCH)).await?;
+    ///     assert_eq!(file.metadata().await?.modified()?, UNIX_EPOCH);
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn set_times(&mut self, times: FileTimes) -> io::Result<()> {
         self.with(move |file| file.set_times(times)).await
     }

@@ -45,6 +45,12 @@ impl TempDir {
     }
 
     /// As [`new`](TempDir::new), on this thread.
+    ///
+    /// ```
+    /// let directory = blacklight::fs::TempDir::new_blocking("light")?;
+    /// assert!(directory.path().is_dir());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new_blocking(prefix: &str) -> io::Result<TempDir> {
         let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
         Ok(TempDir(unique(prefix, make)?.0))

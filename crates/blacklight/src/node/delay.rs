@@ -4,6 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 /// The longest delay, in milliseconds: almost 25 days.
+///
+/// ```
+/// use blacklight::node::{Delay, TIMEOUT_MAX};
+///
+/// assert_eq!(Delay::from(TIMEOUT_MAX).as_ms(), TIMEOUT_MAX);
+/// assert_eq!(Delay::from(TIMEOUT_MAX + 1).as_ms(), 1);
+/// ```
 pub const TIMEOUT_MAX: u32 = i32::MAX as u32;
 
 /// What [`Node::set_timeout`](super::Node::set_timeout) takes as a delay: a number of
@@ -106,6 +113,20 @@ impl From<Duration> for Delay {
 }
 
 /// What a [`Warning`] is about.
+///
+/// ```
+/// use blacklight::node::{Node, WarningKind};
+///
+/// let node = Node::new()?;
+/// node.on_warning(|_, warning| {
+///     assert_eq!(warning.kind(), WarningKind::Negative);
+///     assert_eq!(warning.name(), "TimeoutNegativeWarning");
+///     assert!(warning.message().starts_with("-5 is a negative number."));
+/// });
+/// node.set_timeout(|_, _| (), -5);
+/// node.run();
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WarningKind {
     /// A delay of more than [`TIMEOUT_MAX`] milliseconds.
@@ -162,6 +183,18 @@ impl Warning {
     }
 
     /// The text without the name.
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// node.on_warning(|_, warning| {
+    ///     assert_eq!(warning.to_string(), format!("{}: {}", warning.name(), warning.message()));
+    /// });
+    /// node.set_timeout(|_, _| (), f64::NAN);
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn message(&self) -> String {
         let delay = self.delay;
         let complaint = match self.kind {

@@ -3,6 +3,19 @@
 //! Each call does its work on a thread of the pool and calls back in the poll phase. An
 //! error of the operation goes to the callback; the call itself fails only if the pool has
 //! no thread and no memory for one.
+//!
+//! ```
+//! use blacklight::node::{Node, fs};
+//!
+//! let node = Node::new()?;
+//! fs::stat(&node, "/proc/self/comm", |node, stats| {
+//!     assert!(stats.unwrap().is_file());
+//!     let read = fs::read_file(node, "/proc/self/comm", |_, text| assert!(text.is_ok()));
+//!     read.unwrap();
+//! })?;
+//! node.run();
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use super::Node;
 use blacklight_engine::WorkKind;

@@ -113,6 +113,16 @@ impl Node {
     }
 
     /// Forgets an immediate that has not run yet; the same as [`Immediate::clear`].
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// let immediate = node.set_immediate(|_| unreachable!("it was cleared"));
+    /// node.clear_immediate(&immediate);
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn clear_immediate(&self, immediate: &Immediate) {
         immediate.clear();
     }
@@ -169,6 +179,18 @@ impl Immediate {
     }
 
     /// Takes [`unref`](Immediate::unref) back.
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// let immediate = node.set_immediate(|_| println!("it is waited for, after all"));
+    /// immediate.unref().r#ref();
+    /// assert!(immediate.has_ref());
+    /// node.run();
+    /// assert!(!immediate.has_ref());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn r#ref(&self) -> &Immediate {
         self.set_referenced(true);
         self

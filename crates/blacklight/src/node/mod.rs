@@ -165,6 +165,26 @@ impl Drop for Inner {
 /// one that the callback is given.
 ///
 /// See the [module](self) for the order in which things run.
+///
+/// ```
+/// use blacklight::node::Node;
+/// use std::{cell::RefCell, rc::Rc};
+///
+/// let node = Node::new()?;
+/// let log = Rc::new(RefCell::new(Vec::new()));
+/// let (tick, timer) = (log.clone(), log.clone());
+/// node.set_timeout(
+///     move |node, _| {
+///         timer.borrow_mut().push("timer");
+///         let tick = tick.clone();
+///         node.next_tick(move |_| tick.borrow_mut().push("tick"));
+///     },
+///     1,
+/// );
+/// node.run();
+/// assert_eq!(*log.borrow(), ["timer", "tick"]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Node(pub(crate) Rc<Inner>);
 

@@ -349,11 +349,30 @@ impl Node {
     }
 
     /// Forgets a timer; the same as [`Timeout::clear`].
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// let timer = node.set_timeout(|_, _| unreachable!("it was cleared"), 1);
+    /// node.clear_timeout(&timer);
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn clear_timeout(&self, timeout: &Timeout) {
         timeout.clear();
     }
 
     /// Forgets an interval; the same as [`Timeout::clear`].
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// node.set_interval(|node, interval| node.clear_interval(interval), 1);
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn clear_interval(&self, interval: &Timeout) {
         interval.clear();
     }
@@ -441,6 +460,22 @@ impl Node {
 
 /// What [`Node::set_timeout`] and [`Node::set_interval`] return. Clones are the same timer;
 /// dropping them changes nothing.
+///
+/// ```
+/// use blacklight::node::{Node, Timeout};
+///
+/// let node = Node::new()?;
+/// let watchdog: Timeout = node.set_timeout(|_, _| panic!("nothing has happened"), 60_000);
+/// node.set_timeout(
+///     move |_, _| {
+///         watchdog.refresh(); // Something has: it counts anew.
+///         watchdog.unref(); // And nobody needs to wait for it.
+///     },
+///     1,
+/// );
+/// node.run();
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Timeout {
     node: Weak<Inner>,
@@ -466,6 +501,17 @@ impl Timeout {
     }
 
     /// Takes [`unref`](Timeout::unref) back.
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// let timer = node.set_timeout(|_, _| println!("it is waited for, after all"), 1);
+    /// timer.unref().r#ref();
+    /// assert!(timer.has_ref());
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn r#ref(&self) -> &Timeout {
         self.set_referenced(true);
         self

@@ -142,6 +142,19 @@ impl Child {
     }
 
     /// Lets the loop end although the child runs.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn(&lp)?;
+    /// assert!(child.is_active() && child.has_ref());
+    /// child.unref();
+    /// lp.run(Mode::Default); // It returns at once.
+    /// child.r#ref();
+    /// assert!(lp.is_alive());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn unref(&self) {
         self.handle.engine().unreference(self.handle.key);
     }
@@ -169,6 +182,15 @@ impl fmt::Debug for Child {
 
 impl Child {
     /// Its number.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn(&lp)?;
+    /// assert!(std::fs::exists(format!("/proc/{}", child.pid()))?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -182,6 +204,16 @@ impl Child {
 
     /// Calls back when the child has ended, in place of any callback before. If the loop has
     /// told of its end already, which [`try_wait`](Child::try_wait) knows, nothing is called.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let child = Command::new("false").spawn(&lp)?;
+    /// child.on_exit(|_, status| assert_eq!(status.unwrap().code(), Some(1)));
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_exit(&self, callback: impl FnOnce(&Loop, io::Result<ExitStatus>) + 'static) {
         let state = &self.handle.state;
         if state.status.get().is_none() && !self.handle.inner.is_closed() {
@@ -190,6 +222,17 @@ impl Child {
     }
 
     /// How the child has ended, if the loop has heard of that.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let child = Command::new("true").spawn(&lp)?;
+    /// assert!(child.try_wait()?.is_none(), "the loop has not run yet");
+    /// lp.run(Mode::Default);
+    /// assert!(child.try_wait()?.unwrap().success());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn try_wait(&self) -> io::Result<Option<ExitStatus>> {
         self.handle.state.status().transpose()
     }
@@ -250,6 +293,17 @@ impl Child {
     }
 
     /// Gives the child to the loop, which then also runs on for it, and still calls back.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let child = Command::new("true").spawn(&lp)?;
+    /// child.on_exit(|_, status| println!("{}", status.unwrap()));
+    /// child.detach();
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn detach(mut self) {
         self.leave();
     }

@@ -47,16 +47,45 @@ enum Kind {
 
 impl Stdio {
     /// The parent's own.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::{Command, Stdio}};
+    ///
+    /// let lp = Loop::new()?;
+    /// // What it says comes where ours does, and is not in the output.
+    /// let output = lp.block_on(Command::new("echo").stdout(Stdio::inherit()).output(&lp))?;
+    /// assert!(output.stdout.is_empty());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn inherit() -> Stdio {
         Stdio(Kind::Inherit)
     }
 
     /// `/dev/null`.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::{Command, Stdio}};
+    ///
+    /// let lp = Loop::new()?;
+    /// let status = lp.block_on(Command::new("cat").stdin(Stdio::null()).status(&lp))?;
+    /// assert!(status.success(), "there was nothing to wait for");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn null() -> Stdio {
         Stdio(Kind::Null)
     }
 
     /// A new pipe between the child and us.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::{Command, Stdio}};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut child = Command::new("echo").arg("light").stdout(Stdio::piped()).spawn(&lp)?;
+    /// let pipe = child.stdout.take().unwrap();
+    /// assert_eq!(lp.block_on(pipe.read(&mut [0; 16]))?, 6);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn piped() -> Stdio {
         Stdio(Kind::Piped)
     }
@@ -128,6 +157,15 @@ impl Command {
     }
 
     /// Adds an argument.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let output = lp.block_on(Command::new("echo").arg("black").arg("light").output(&lp))?;
+    /// assert_eq!(output.stdout, b"black light\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Command {
         self.args.push(arg.as_ref().to_owned());
         self
@@ -141,6 +179,16 @@ impl Command {
     }
 
     /// Sets the name by which the program is called, in place of its file's.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut command = Command::new("sh");
+    /// let output = lp.block_on(command.arg0("shell").args(["-c", "echo $0"]).output(&lp))?;
+    /// assert_eq!(output.stdout, b"shell\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn arg0(&mut self, name: impl AsRef<OsStr>) -> &mut Command {
         self.args[0] = name.as_ref().to_owned();
         self
@@ -165,12 +213,32 @@ impl Command {
     }
 
     /// Takes a variable out of the environment.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut command = Command::new("sh");
+    /// command.args(["-c", "echo ${HOME-nowhere}"]).env_remove("HOME");
+    /// assert_eq!(lp.block_on(command.output(&lp))?.stdout, b"nowhere\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn env_remove(&mut self, key: impl AsRef<OsStr>) -> &mut Command {
         self.env.insert(key.as_ref().to_owned(), None);
         self
     }
 
     /// Begins with an empty environment.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut command = Command::new("/usr/bin/env");
+    /// command.env_clear().envs([("COLOUR", "black"), ("KIND", "light")]);
+    /// assert_eq!(lp.block_on(command.output(&lp))?.stdout, b"COLOUR=black\nKIND=light\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn env_clear(&mut self) -> &mut Command {
         self.clears_env = true;
         self.env.clear();
@@ -178,6 +246,15 @@ impl Command {
     }
 
     /// Sets the directory to run in. A program given as a relative path is looked for there.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let output = lp.block_on(Command::new("pwd").current_dir("/").output(&lp))?;
+    /// assert_eq!(output.stdout, b"/\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Command {
         self.directory = Some(directory.as_ref().to_owned());
         self
@@ -196,6 +273,18 @@ impl Command {
     }
 
     /// Sets the standard error. Our own unless set, or a pipe for [`output`](Command::output).
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::{Command, Stdio}};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut command = Command::new("sh");
+    /// command.args(["-c", "echo out; echo err >&2"]);
+    /// command.stdout(Stdio::null()).stderr(Stdio::piped());
+    /// let output = lp.block_on(command.output(&lp))?;
+    /// assert_eq!((&output.stdout[..], &output.stderr[..]), (&b""[..], &b"err\n"[..]));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stderr(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
         self.stdio[2] = Some(stdio.into());
         self
@@ -224,6 +313,16 @@ impl Command {
     }
 
     /// Sets the user to run as. Supplementary groups are dropped.
+    ///
+    /// ```no_run
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// // Only the superuser may.
+    /// let output = lp.block_on(Command::new("id").uid(65534).gid(65534).output(&lp))?;
+    /// println!("{}", output.stdout.escape_ascii());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn uid(&mut self, id: u32) -> &mut Command {
         self.uid = Some(id);
         self
@@ -236,12 +335,32 @@ impl Command {
     }
 
     /// Lets the child lead a session of its own, so that our terminal's signals do not reach it.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let script = "read pid _ _ _ _ session _ < /proc/self/stat; echo $((session == pid))";
+    /// let mut command = Command::new("sh");
+    /// command.args(["-c", script]).detached(true);
+    /// assert_eq!(lp.block_on(command.output(&lp))?.stdout, b"1\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn detached(&mut self, detached: bool) -> &mut Command {
         self.detached = detached;
         self
     }
 
     /// Kills the child when its [`Child`] is dropped, by `SIGKILL`. Else it is left to itself.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn(&lp)?;
+    /// drop(child);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn kill_on_drop(&mut self, kill: bool) -> &mut Command {
         self.kill_on_drop = kill;
         self
@@ -267,6 +386,15 @@ impl Command {
     }
 
     /// Starts the child, reads what it writes, and waits for its end.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let output = lp.block_on(Command::new("echo").arg("light").output(&lp))?;
+    /// assert_eq!(output.stdout, b"light\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn output(&self, lp: &Loop) -> impl Future<Output = io::Result<Output>> + use<> {
         let child = self.spawn_with(lp, [Kind::Null, Kind::Piped, Kind::Piped]);
         async move { child?.wait_with_output().await }

@@ -183,10 +183,28 @@ macro_rules! listener_methods {
         common_methods!($listener);
 
         impl $listener {
-            /// Calls back with each connection, in place of a callback before.
+            /// Calls back with each connection, in place of a callback before. The connection is
+            /// the callback's own: to be kept, given to the loop by `detach`, or else closed.
             ///
             /// An error, such as that the process has no descriptors left, is not the end:
             /// the listener goes on.
+            ///
+            /// So it is with all listeners, such as one for TCP:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, TcpListener, TcpStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+            /// listener.accept_start(|_, listener, stream| {
+            ///     println!("{} has come", stream.unwrap().peer_addr().unwrap());
+            ///     listener.accept_stop();
+            ///     listener.unref();
+            /// });
+            /// TcpStream::connect_then(&lp, listener.local_addr()?, |_, stream| drop(stream.unwrap()))?;
+            /// lp.run(Mode::Default);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn accept_start(
                 &self,
                 mut callback: impl FnMut(&Loop, &$listener, io::Result<$stream>) + 'static,
@@ -206,6 +224,23 @@ macro_rules! listener_methods {
             }
 
             /// The next connection, for those who poll.
+            ///
+            /// So it is with all listeners, such as one for TCP:
+            ///
+            /// ```
+            /// use blacklight::{Loop, TcpListener, TcpStream};
+            /// use std::future::poll_fn;
+            ///
+            /// let lp = Loop::new()?;
+            /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+            /// lp.block_on(async {
+            ///     let client = TcpStream::connect(&lp, listener.local_addr()?).await?;
+            ///     let server = poll_fn(|context| listener.poll_accept(context)).await?;
+            ///     assert_eq!(server.peer_addr()?, client.local_addr()?);
+            ///     # Ok::<(), std::io::Error>(())
+            /// })?;
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn poll_accept(
                 &self,
                 context: &mut std::task::Context<'_>,
@@ -215,6 +250,21 @@ macro_rules! listener_methods {
             }
 
             /// Gives the listener to the loop, which keeps it for as long as the loop lives.
+            ///
+            /// So it is with all listeners, such as one for TCP:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, TcpListener, TcpStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+            /// let address = listener.local_addr()?;
+            /// listener.accept_start(|_, listener, _| listener.close());
+            /// listener.detach();
+            /// TcpStream::connect_then(&lp, address, |_, stream| drop(stream.unwrap()))?;
+            /// lp.run(Mode::Default);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn detach(self) {
                 self.handle.detach();
             }

@@ -18,6 +18,22 @@ macro_rules! stream_methods {
             /// Calls back with whatever comes, again and again, in place of a callback before.
             /// An empty slice is the end, and an error is the end as well: the stream then
             /// does not read any more.
+            ///
+            /// So it is with all streams, such as a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// near.read_start(|_, near, bytes| match bytes.unwrap() {
+            ///     b"enough" => near.read_stop(),
+            ///     bytes => println!("{}", bytes.escape_ascii()),
+            /// })?;
+            /// far.try_write(b"enough")?;
+            /// lp.run(Mode::Default); // It ends when nothing is read any more.
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn read_start(
                 &self,
                 mut callback: impl FnMut(&Loop, &$stream, io::Result<&[u8]>) + 'static,
@@ -35,6 +51,22 @@ macro_rules! stream_methods {
             /// Writes all of `bytes`, after all that was written before in this way, and then
             /// calls back. An error at once means that there is no call. A stream that is
             /// dropped before says `ECANCELED`.
+            ///
+            /// So it is with all streams, such as a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// near.write_then("light", |_, written| assert!(written.is_ok()))?;
+            /// near.shutdown_then(|_, ended| assert!(ended.is_ok()))?;
+            /// lp.run(Mode::Default);
+            /// assert_eq!(near.write_queue_size(), 0, "all of it has gone");
+            /// assert_eq!(far.try_read(&mut [0; 8])?, 5);
+            /// assert_eq!(far.try_read(&mut [0; 8])?, 0, "and that was all");
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn write_then(
                 &self,
                 bytes: impl Into<Vec<u8>>,
@@ -53,6 +85,21 @@ macro_rules! stream_methods {
 
             /// Reads what is there, without waiting: [`WouldBlock`](io::ErrorKind::WouldBlock)
             /// if that is nothing, and zero at the end.
+            ///
+            /// So it is with all streams, such as a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            /// use std::io::ErrorKind;
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// let mut room = [0; 8];
+            /// assert_eq!(near.try_read(&mut room).unwrap_err().kind(), ErrorKind::WouldBlock);
+            /// assert_eq!(far.try_write(b"light")?, 5);
+            /// assert_eq!(near.try_read(&mut room)?, 5);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn try_read(&self, room: &mut [u8]) -> io::Result<usize> {
                 self.handle.try_read(room)
             }
@@ -71,6 +118,30 @@ macro_rules! stream_methods {
 
             /// Reads something: how much, or zero at the end. Dropping the future loses
             /// nothing.
+            ///
+            /// So it is with all streams, such as a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// lp.block_on(async {
+            ///     far.write_all(b"black ").await?;
+            ///     far.write(b"light").await?;
+            ///     far.shutdown().await?;
+            ///     let (mut text, mut room) = (Vec::new(), [0; 8]);
+            ///     loop {
+            ///         match near.read(&mut room).await? {
+            ///             0 => break,
+            ///             count => text.extend_from_slice(&room[..count]),
+            ///         }
+            ///     }
+            ///     assert_eq!(text, b"black light");
+            ///     # Ok::<(), std::io::Error>(())
+            /// })?;
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub async fn read(&self, room: &mut [u8]) -> io::Result<usize> {
                 std::future::poll_fn(|context| self.handle.poll_read(context, room)).await
             }
@@ -101,12 +172,47 @@ macro_rules! stream_methods {
 
             /// Two halves, for reading and for writing in different tasks. The stream is closed
             /// with the last of them.
+            ///
+            /// So it is with all streams, such as a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// let (reader, writer) = near.split();
+            /// lp.block_on(async {
+            ///     let reading = blacklight::spawn(async move { reader.as_ref().read(&mut [0; 8]).await });
+            ///     writer.as_ref().write_all(b"out").await?;
+            ///     far.write_all(b"in").await?;
+            ///     assert_eq!(reading.await.unwrap()?, 2);
+            ///     # Ok::<(), std::io::Error>(())
+            /// })?;
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn split(self) -> ($crate::ReadHalf<$stream>, $crate::WriteHalf<$stream>) {
                 let other = self.clone();
                 ($crate::ReadHalf(self), $crate::WriteHalf(other))
             }
 
             /// Gives the stream to the loop, which keeps it for as long as the loop lives.
+            ///
+            /// So it is with all streams, such as a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// near.read_start(|_, near, bytes| {
+            ///     assert_eq!(bytes.unwrap(), b"light");
+            ///     near.close();
+            /// })?;
+            /// near.detach();
+            /// far.try_write(b"light")?;
+            /// lp.run(Mode::Default);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn detach(self) {
                 self.handle.detach();
             }
@@ -151,7 +257,24 @@ pub(crate) use stream_methods;
 /// ```
 pub struct ReadHalf<S>(pub(crate) S);
 
-/// The half of a stream that writes; see [`ReadHalf`] for an example.
+/// The half of a stream that writes; see [`TcpStream::split`](crate::TcpStream::split).
+///
+/// ```
+/// use blacklight::{Loop, UnixStream};
+/// use futures_lite::AsyncWriteExt;
+///
+/// let lp = Loop::new()?;
+/// let (near, far) = UnixStream::pair(&lp)?;
+/// let (_reader, mut writer) = near.split();
+/// lp.block_on(async {
+///     writer.write_all(b"out").await?;
+///     writer.close().await?; // Only this half: the other could go on reading.
+///     assert_eq!(far.read(&mut [0; 8]).await?, 3);
+///     assert_eq!(far.read(&mut [0; 8]).await?, 0);
+///     # Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct WriteHalf<S>(pub(crate) S);
 
 impl<S> AsRef<S> for ReadHalf<S> {

@@ -5,7 +5,6 @@
 //! clearing all of it.
 
 use super::{ReadHalf, WriteHalf};
-use futures_io::{AsyncRead, AsyncWrite};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,8 +19,8 @@ macro_rules! stream_traits {
         #[cfg(feature = "hyper")]
         $crate::stream::stream_traits!(@hyper $stream);
     };
-    (@futures $($stream:tt)+) => {
-        impl futures_io::AsyncRead for $($stream)+ {
+    (@futures $stream:ty) => {
+        impl futures_io::AsyncRead for $stream {
             fn poll_read(
                 self: std::pin::Pin<&mut Self>,
                 context: &mut std::task::Context<'_>,
@@ -31,37 +30,7 @@ macro_rules! stream_traits {
             }
         }
 
-        impl futures_io::AsyncWrite for $($stream)+ {
-            fn poll_write(
-                self: std::pin::Pin<&mut Self>,
-                context: &mut std::task::Context<'_>,
-                bytes: &[u8],
-            ) -> std::task::Poll<io::Result<usize>> {
-                self.handle.poll_write(context, &[io::IoSlice::new(bytes)])
-            }
-
-            fn poll_write_vectored(
-                self: std::pin::Pin<&mut Self>,
-                context: &mut std::task::Context<'_>,
-                slices: &[io::IoSlice<'_>],
-            ) -> std::task::Poll<io::Result<usize>> {
-                self.handle.poll_write(context, slices)
-            }
-
-            fn poll_flush(
-                self: std::pin::Pin<&mut Self>,
-                _: &mut std::task::Context<'_>,
-            ) -> std::task::Poll<io::Result<()>> {
-                std::task::Poll::Ready(Ok(()))
-            }
-
-            fn poll_close(
-                self: std::pin::Pin<&mut Self>,
-                context: &mut std::task::Context<'_>,
-            ) -> std::task::Poll<io::Result<()>> {
-                self.handle.poll_shutdown(context)
-            }
-        }
+        $crate::stream::stream_traits!(@write futures_io::AsyncWrite, poll_close, $stream);
     };
     (@tokio $stream:ident) => {
         impl tokio::io::AsyncRead for $stream {
@@ -76,7 +45,9 @@ macro_rules! stream_traits {
             }
         }
 
-        $crate::stream::stream_traits!(@write tokio::io::AsyncWrite, $stream);
+        $crate::stream::stream_traits!(
+            @write tokio::io::AsyncWrite, poll_shutdown, $stream, is_write_vectored
+        );
     };
     (@hyper $stream:ident) => {
         impl hyper::rt::Read for $stream {
@@ -91,9 +62,11 @@ macro_rules! stream_traits {
             }
         }
 
-        $crate::stream::stream_traits!(@write hyper::rt::Write, $stream);
+        $crate::stream::stream_traits!(
+            @write hyper::rt::Write, poll_shutdown, $stream, is_write_vectored
+        );
     };
-    (@write $write:path, $stream:ident) => {
+    (@write $write:path, $close:ident, $stream:ty $(, $is_vectored:ident)?) => {
         impl $write for $stream {
             fn poll_write(
                 self: std::pin::Pin<&mut Self>,
@@ -111,9 +84,9 @@ macro_rules! stream_traits {
                 self.handle.poll_write(context, slices)
             }
 
-            fn is_write_vectored(&self) -> bool {
+            $(fn $is_vectored(&self) -> bool {
                 true
-            }
+            })?
 
             fn poll_flush(
                 self: std::pin::Pin<&mut Self>,
@@ -122,7 +95,7 @@ macro_rules! stream_traits {
                 std::task::Poll::Ready(Ok(()))
             }
 
-            fn poll_shutdown(
+            fn $close(
                 self: std::pin::Pin<&mut Self>,
                 context: &mut std::task::Context<'_>,
             ) -> std::task::Poll<io::Result<()>> {
@@ -152,39 +125,13 @@ impl crate::handle::Handle<super::Stream> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ReadHalf<S> {
+impl<S: futures_io::AsyncRead + Unpin> futures_io::AsyncRead for ReadHalf<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         room: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_read(context, room)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for WriteHalf<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(context, slices)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_close(context)
     }
 }
 
@@ -199,33 +146,47 @@ impl<S: tokio::io::AsyncRead + Unpin> tokio::io::AsyncRead for ReadHalf<S> {
     }
 }
 
-#[cfg(feature = "tokio")]
-impl<S: tokio::io::AsyncWrite + Unpin> tokio::io::AsyncWrite for WriteHalf<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
+/// Implements a trait of writers for the half that writes, if the whole has it.
+macro_rules! write_half {
+    ($write:path, $close:ident $(, $is_vectored:ident)?) => {
+        impl<S: $write + Unpin> $write for WriteHalf<S> {
+            fn poll_write(
+                mut self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut self.0).poll_write(context, bytes)
+            }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(context, slices)
-    }
+            fn poll_write_vectored(
+                mut self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                slices: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut self.0).poll_write_vectored(context, slices)
+            }
 
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
+            $(fn $is_vectored(&self) -> bool {
+                self.0.$is_vectored()
+            })?
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
+            fn poll_flush(
+                mut self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+            ) -> Poll<io::Result<()>> {
+                Pin::new(&mut self.0).poll_flush(context)
+            }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
-    }
+            fn $close(
+                mut self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+            ) -> Poll<io::Result<()>> {
+                Pin::new(&mut self.0).$close(context)
+            }
+        }
+    };
 }
+
+write_half!(futures_io::AsyncWrite, poll_close);
+#[cfg(feature = "tokio")]
+write_half!(tokio::io::AsyncWrite, poll_shutdown, is_write_vectored);

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! The thread pool, kept busy.
 
 use blacklight::Loop;
 use std::sync::{Arc, Barrier};
