@@ -395,6 +395,34 @@ fn one_task_may_read_while_another_writes() {
 }
 
 #[test]
+fn slices_arrive_in_order_however_many_and_long_they_are() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let (mut client, server) = connected().await;
+        let bytes: Vec<u8> = (0..4096_u32).map(|byte| byte as u8).collect();
+        for pieces in [vec![1, 0, 2], vec![500, 12], vec![500, 13], vec![0, 4000, 96]] {
+            let mut left = &bytes[..];
+            let mut slices = Vec::new();
+            for piece in pieces {
+                let (front, back) = left.split_at(piece);
+                slices.push(IoSlice::new(front));
+                left = back;
+            }
+            let total = slices.iter().map(|slice| slice.len()).sum::<usize>();
+            let written =
+                poll_fn(|context| Pin::new(&mut client).poll_write_vectored(context, &slices));
+            assert_eq!(written.await.unwrap(), total);
+            let (mut all, mut room) = (Vec::new(), vec![0; total]);
+            while all.len() < total {
+                let count = server.read(&mut room).await.unwrap();
+                all.extend_from_slice(&room[..count]);
+            }
+            assert!(all == bytes[..total], "{total} bytes");
+        }
+    });
+}
+
+#[test]
 fn a_task_that_always_finds_something_gives_way() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
