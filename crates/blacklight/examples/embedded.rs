@@ -3,7 +3,7 @@
 //! The program waits for its own descriptors and the loop's at once, for no longer than the loop
 //! would sleep, and lets the loop take a turn that does not wait.
 
-use blacklight::{Loop, Mode, Timer};
+use blacklight::{Loop, Mechanism, Mode, Timer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -11,7 +11,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 fn main() -> io::Result<()> {
-    let lp = Loop::new()?;
+    // Others have no descriptor that a program could wait for.
+    let lp = Loop::builder().poller(Mechanism::Epoll).build()?;
     let ticks = Rc::new(Cell::new(0));
     let count = ticks.clone();
     let timer = Timer::new(&lp)?;

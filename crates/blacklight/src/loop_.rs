@@ -190,7 +190,8 @@ impl Builder {
         self
     }
 
-    /// Uses this mechanism in place of the best there is.
+    /// Uses this mechanism, in place of the one that the environment variable
+    /// `BLACKLIGHT_POLLER` names, or else of the best there is.
     pub fn poller(mut self, mechanism: Mechanism) -> Builder {
         self.mechanism = Some(mechanism);
         self
@@ -204,7 +205,11 @@ impl Builder {
 
     /// Makes the loop.
     pub fn build(self) -> io::Result<Loop> {
-        let mut engine = Engine::new(self.mechanism)?;
+        let mechanism = match self.mechanism {
+            None => Mechanism::from_environment()?,
+            chosen => chosen,
+        };
+        let mut engine = Engine::new(mechanism)?;
         if self.measure_idle_time {
             engine.measure_idle_time();
         }

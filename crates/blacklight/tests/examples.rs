@@ -17,16 +17,24 @@ struct Example {
     output: BufReader<ChildStdout>,
 }
 
+/// The command that runs an example.
+fn command(name: &str) -> Command {
+    let test = std::env::current_exe().unwrap();
+    let target: PathBuf = test.ancestors().nth(2).unwrap().join("examples");
+    Command::new(target.join(name))
+}
+
 impl Example {
     fn start(name: &str, arguments: &[&str]) -> Example {
-        let test = std::env::current_exe().unwrap();
-        let target: PathBuf = test.ancestors().nth(2).unwrap().join("examples");
-        let mut child = Command::new(target.join(name))
-            .args(arguments)
+        Example::of(command(name).args(arguments))
+    }
+
+    fn of(command: &mut Command) -> Example {
+        let mut child = command
             .stdout(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| {
-                panic!("{name} is not built (cargo build --examples): {error}")
+                panic!("{command:?} is not built (cargo build --examples): {error}")
             });
         let output = BufReader::new(child.stdout.take().unwrap());
         Example { child, output }
@@ -330,4 +338,26 @@ fn no_example_is_forgotten() {
         let is_here = include_str!("examples.rs").contains(&format!("{name:?}"));
         assert!(is_here, "{name} is not run");
     }
+}
+
+#[test]
+fn the_environment_chooses_the_poller() {
+    let uses_epoll = |poller: &str| {
+        let mut server = command("echo");
+        server.arg("127.0.0.1:0").env("BLACKLIGHT_POLLER", poller);
+        let mut server = Example::of(&mut server);
+        assert!(server.line().contains("127.0.0.1"), "it serves");
+        let fds = std::fs::read_dir(format!("/proc/{}/fd", server.child.id())).unwrap();
+        let mut files = fds.map(|fd| std::fs::read_link(fd.unwrap().path()).unwrap());
+        files.any(|file| file.as_os_str() == "anon_inode:[eventpoll]")
+    };
+    assert!(uses_epoll("epoll") && uses_epoll(""));
+    assert!(!uses_epoll("poll") && !uses_epoll("select"));
+    let unknown = command("timer_and_slow_io")
+        .env("BLACKLIGHT_POLLER", "kqueue")
+        .output()
+        .unwrap();
+    assert!(!unknown.status.success());
+    let error = String::from_utf8_lossy(&unknown.stderr);
+    assert!(error.contains("Invalid argument"), "{error}");
 }

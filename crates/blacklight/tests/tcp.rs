@@ -400,7 +400,12 @@ fn slices_arrive_in_order_however_many_and_long_they_are() {
     lp.block_on(async {
         let (mut client, server) = connected().await;
         let bytes: Vec<u8> = (0..4096_u32).map(|byte| byte as u8).collect();
-        for pieces in [vec![1, 0, 2], vec![500, 12], vec![500, 13], vec![0, 4000, 96]] {
+        for pieces in [
+            vec![1, 0, 2],
+            vec![500, 12],
+            vec![500, 13],
+            vec![0, 4000, 96],
+        ] {
             let mut left = &bytes[..];
             let mut slices = Vec::new();
             for piece in pieces {

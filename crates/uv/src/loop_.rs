@@ -9,20 +9,8 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// The poller that the environment asks for; an unknown name is an error, not a guess.
-fn mechanism() -> Result<Option<Mechanism>, Errno> {
-    match std::env::var_os("BLACKLIGHT_POLLER") {
-        None => Ok(None),
-        Some(name) if name.is_empty() => Ok(None),
-        Some(name) => {
-            let mechanism = name.to_str().and_then(Mechanism::from_name);
-            mechanism.map(Some).ok_or(Errno::EINVAL)
-        }
-    }
-}
-
 fn new_state() -> Result<*mut LoopState, Errno> {
-    let engine = Engine::new(mechanism()?)?;
+    let engine = Engine::new(Mechanism::from_environment()?)?;
     alloc::boxed(LoopState {
         mailbox: engine.mailbox().clone(),
         idle_time: engine.idle_time().clone(),

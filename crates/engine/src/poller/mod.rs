@@ -46,6 +46,18 @@ impl Mechanism {
         }
     }
 
+    /// The mechanism that the environment asks for by `BLACKLIGHT_POLLER`, if it does. An unknown
+    /// name is `EINVAL`, not a guess.
+    pub fn from_environment() -> Result<Option<Mechanism>, Errno> {
+        match std::env::var_os("BLACKLIGHT_POLLER") {
+            Some(name) if !name.is_empty() => {
+                let mechanism = name.to_str().and_then(Mechanism::from_name);
+                mechanism.map(Some).ok_or(Errno::EINVAL)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The mechanism's name.
     pub fn name(self) -> &'static str {
         match self {
