@@ -364,8 +364,11 @@ mod tests {
             self.queue.push(&mut self.handles, index, due_ns);
         }
 
+        /// Takes a timer out if it is started.
         fn remove(&mut self, index: u32) {
-            self.queue.remove(&mut self.handles, index);
+            if timer(&self.handles, index).is_some_and(|timer| timer.start != 0) {
+                self.queue.remove(&mut self.handles, index);
+            }
         }
 
         fn take_due(&mut self, now_ns: u64) -> Vec<u32> {
@@ -460,6 +463,7 @@ mod tests {
                 panic!("{timer} is no timer");
             };
             entry.due_ns = due;
+            entry.start = u64::from(timer);
             (bench.queue).push_without_memory(&mut bench.handles, timer, due);
         }
         let mut order = Vec::new();

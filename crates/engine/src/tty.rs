@@ -183,8 +183,7 @@ impl Engine {
 
 /// The directions of a descriptor that a terminal handle can be made for.
 fn check(fd: RawFd, is_terminal: bool) -> Result<(bool, bool), Errno> {
-    let is_stream =
-        is_terminal || matches!(Transport::of(fd), Ok(Transport::Socket | Transport::Pipe));
+    let is_stream = is_terminal || Transport::of(fd).is_ok_and(|it| it != Transport::Device);
     match is_stream {
         true => fd::directions(fd),
         false => Err(Errno::EINVAL),

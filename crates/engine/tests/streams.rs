@@ -20,6 +20,8 @@ on_each_mechanism!(
     a_reset_after_data_is_the_end,
     answers_are_reported_before_the_next_stream_is_read,
     answers_of_a_run_that_was_given_up_are_reported,
+    writes_that_wait_arrive_whole_and_in_order,
+    messages_that_wait_stay_apart,
 );
 
 /// A message that can be written: the memory that the engine is lent.
@@ -297,4 +299,78 @@ fn answers_of_a_run_that_was_given_up_are_reported(mechanism: Mechanism) {
     let mut second = Run::new(Mode::Once);
     let next = std::iter::from_fn(|| engine.next(&mut second)).next();
     assert_eq!(next, Some(Event::Write(Token(3), Ok(()), 1)));
+}
+
+/// Queues writes of these lengths behind what fills the socket, each with a letter of its own, and
+/// hands what arrives to `receive` between the turns until all are reported.
+fn queue_writes(engine: &mut Engine, stream: Key, lengths: &[usize], mut receive: impl FnMut()) {
+    for (at, &len) in lengths.iter().enumerate() {
+        let bytes = vec![b'a' + at as u8 % 26; len];
+        let token = Token(100 + at as u64);
+        let write = engine.stream_write(stream, token, Buffers::owned(bytes), None);
+        write.unwrap();
+    }
+    let mut reported = 0;
+    while reported < lengths.len() {
+        receive();
+        run(engine, Mode::NoWait, |_, event| {
+            let expected = Token(100 + reported as u64);
+            assert_eq!(event, Event::Write(expected, Ok(()), lengths[reported]));
+            reported += 1;
+        });
+    }
+    receive();
+}
+
+/// More writes than go into one call, of all sizes: the last of a call is cut anywhere.
+fn writes_that_wait_arrive_whole_and_in_order(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    fill(&ours);
+    theirs.set_nonblocking(true).unwrap();
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    let lengths: Vec<usize> = (0..300)
+        .map(|at| [1, 0, 7, 4096, 100_000, 3, 0][at % 7])
+        .collect();
+    let mut received = Vec::new();
+    queue_writes(&mut engine, stream, &lengths, || {
+        let mut room = [0; 30_001];
+        while let Ok(count) = theirs.read(&mut room) {
+            received.extend_from_slice(&room[..count]);
+        }
+    });
+    let filling = received.iter().take_while(|&&byte| byte == 0).count();
+    let expected: Vec<u8> = (lengths.iter().enumerate())
+        .flat_map(|(at, &len)| vec![b'a' + at as u8 % 26; len])
+        .collect();
+    assert!(received[filling..] == expected, "bytes are lost or moved");
+    assert_eq!(engine.write_queue_size(stream), 0);
+}
+
+/// What is written to a socket that keeps messages apart arrives as it was written.
+fn messages_that_wait_stay_apart(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, theirs) = message_pair();
+    fill(&ours);
+    theirs.set_nonblocking(true).unwrap();
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    let lengths: Vec<usize> = (1..200).collect();
+    let mut received = Vec::new();
+    queue_writes(&mut engine, stream, &lengths, || {
+        let mut room = [0; 5000];
+        while let Ok(count) = (&theirs).read(&mut room) {
+            if room[0] != 0 {
+                received.push(count);
+            }
+        }
+    });
+    assert_eq!(received, lengths);
+}
+
+/// A pair of sockets that keep messages apart, under the type that the helpers know.
+fn message_pair() -> (UnixStream, UnixStream) {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let (one, other) = socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    (one.into(), other.into())
 }

@@ -13,6 +13,8 @@ pub(crate) const IOV_MAX: usize = 1024;
 pub enum Transport {
     /// A socket, where a flag keeps SIGPIPE away.
     Socket,
+    /// A socket that keeps messages apart.
+    Messages,
     /// A pipe or FIFO, where writing to nobody raises SIGPIPE.
     Pipe,
     /// A terminal or some other device.
@@ -23,10 +25,19 @@ impl Transport {
     /// What an open descriptor is.
     pub fn of(fd: RawFd) -> Result<Transport, Errno> {
         Ok(match crate::fd::file_type(fd)? {
-            libc::S_IFSOCK => Transport::Socket,
+            libc::S_IFSOCK => match crate::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)? {
+                libc::SOCK_STREAM => Transport::Socket,
+                _ => Transport::Messages,
+            },
             libc::S_IFIFO => Transport::Pipe,
             _ => Transport::Device,
         })
+    }
+
+    /// Whether it is a socket, of whatever kind.
+    #[inline]
+    pub fn is_socket(self) -> bool {
+        matches!(self, Transport::Socket | Transport::Messages)
     }
 }
 
@@ -51,11 +62,11 @@ pub fn read<'a>(
     transport: Transport,
 ) -> Result<usize, Errno> {
     let room = room.into();
-    match transport {
+    match transport.is_socket() {
         // SAFETY: the room is writable.
-        Transport::Socket => retry(|| unsafe { libc::recv(fd, room.base(), room.len(), 0) }),
+        true => retry(|| unsafe { libc::recv(fd, room.base(), room.len(), 0) }),
         // SAFETY: as above.
-        _ => retry(|| unsafe { libc::read(fd, room.base(), room.len()) }),
+        false => retry(|| unsafe { libc::read(fd, room.base(), room.len()) }),
     }
 }
 
@@ -66,6 +77,31 @@ pub fn write(fd: RawFd, buffers: &Buffers, transport: Transport) -> Result<usize
     let iovecs = buffers.iovecs();
     write_iovecs(fd, &iovecs[..iovecs.len().min(IOV_MAX)], transport)
 }
+
+/// As many buffers of several writes as are put together for one call.
+const JOINED: usize = 64;
+
+/// As [`write()`], from all of `several` one after the other, or from as many of their buffers as
+/// go into one call.
+pub fn write_joined<'a>(
+    fd: RawFd,
+    several: impl Iterator<Item = &'a Buffers>,
+    transport: Transport,
+) -> Result<usize, Errno> {
+    let mut joined = [const { EMPTY }; JOINED];
+    let all = several.flat_map(|buffers| buffers.iovecs());
+    let count = joined
+        .iter_mut()
+        .zip(all)
+        .map(|(to, from)| *to = *from)
+        .count();
+    write_iovecs(fd, &joined[..count], transport)
+}
+
+const EMPTY: libc::iovec = libc::iovec {
+    iov_base: std::ptr::null_mut(),
+    iov_len: 0,
+};
 
 /// As [`write()`], but no more than `limit` bytes, as if the kernel had room for no more.
 #[cold]
@@ -90,7 +126,7 @@ pub fn write_part(
 #[inline(always)]
 fn write_iovecs(fd: RawFd, iovecs: &[libc::iovec], transport: Transport) -> Result<usize, Errno> {
     match transport {
-        Transport::Socket => send(fd, iovecs),
+        Transport::Socket | Transport::Messages => send(fd, iovecs),
         Transport::Pipe => write_to_pipe(fd, iovecs),
         // SAFETY: whoever made the buffers vouches for them.
         Transport::Device => retry(|| unsafe { writev(fd, iovecs) }),

@@ -216,8 +216,15 @@ impl Engine {
         }
         let client = self.open_stream(client)?;
         let accepted = self.take_accepted(server)?;
-        let attached = match self.stream(server).listening {
-            true => self.stream_attach_socket(client, accepted),
+        let (is_connection, transport) = {
+            let server = self.stream(server);
+            (server.listening, server.transport)
+        };
+        let attached = match is_connection {
+            // It is a socket of its server's kind.
+            true => self
+                .stream_attach_socket(client, accepted)
+                .map(|()| self.stream_mut(client).transport = transport),
             false => self.stream_attach(client, accepted),
         };
         let attached = attached.map_err(|(error, _)| error);

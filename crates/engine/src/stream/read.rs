@@ -7,7 +7,6 @@ use crate::slab::Key;
 use blacklight_sys::buffer::Space;
 use blacklight_sys::fd::Descriptor;
 use blacklight_sys::poll::{POLLIN, pollfd};
-use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, poll, socket, stream};
 
 impl Engine {
@@ -164,7 +163,7 @@ impl Engine {
         let admitted = self.poller.admit(Call::Read, fd, room.len())?;
         let room = room.limited_to(admitted);
         let stream = self.stream(index);
-        if !stream.ipc || stream.transport != Transport::Socket {
+        if !stream.ipc || !stream.transport.is_socket() {
             return stream::read(fd, room, stream.transport);
         }
         let Streams { slab, extras, .. } = &mut self.streams;

@@ -2,7 +2,7 @@
 //!
 //! A stream's writes are in one of two lists: `queue`, to be written in order, and `done`, to
 //! be reported in order. A write is attempted at once if nothing is before it; what the
-//! kernel does not take waits for the poller.
+//! kernel does not take waits for the poller. Writes that wait behind each other go together.
 
 use super::{Engine, MAX_PER_TURN};
 use crate::event::{Event, Token};
@@ -11,6 +11,7 @@ use crate::poller::Call;
 use crate::slab::{Key, NIL};
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::poll::{POLLOUT, pollfd};
+use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd, poll, socket, stream};
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -295,26 +296,57 @@ impl Engine {
         }
     }
 
-    /// One attempt to write what is left of a write.
+    /// One attempt to write what is left of a write, and of those behind it.
     #[inline]
     fn transmit_write(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
         let fd = self.raw_fd(index)?;
         let entry = &self.streams.writes[write];
         let admitted = (self.poller).admit(Call::Write, fd, entry.buffers.bytes())?;
+        let is_whole = entry.passes.is_none() && admitted == entry.buffers.bytes();
+        let joins = self.stream(index).transport == Transport::Socket;
+        if joins && is_whole && entry.next != NIL {
+            return self.transmit_from(fd, index, write);
+        }
         self.transmit(fd, index, &entry.buffers, entry.passes, admitted)
     }
 
-    /// Tries to write what is left of a write.
+    /// One attempt to write the queue from this write on, up to one that passes a handle.
+    fn transmit_from(&self, fd: RawFd, index: u32, write: u32) -> Result<usize, Errno> {
+        let writes = &self.streams.writes;
+        let queue = std::iter::successors(Some(write), |&write| {
+            let next = writes[write].next;
+            (next != NIL && writes[next].passes.is_none()).then_some(next)
+        });
+        let buffers = queue.map(|write| &writes[write].buffers);
+        stream::write_joined(fd, buffers, self.stream(index).transport)
+    }
+
+    /// Counts bytes of a write as written, as many as it has of them. Returns how many.
+    #[inline]
+    fn advance(&mut self, write: u32, written: usize) -> usize {
+        let entry = &mut self.streams.writes[write];
+        let own = written.min(entry.buffers.bytes());
+        entry.buffers.advance(own);
+        entry.written += own;
+        entry.passes = None;
+        own
+    }
+
+    /// Tries to write what is left of a write. What goes of those behind it is counted there.
     #[inline]
     fn attempt(&mut self, index: u32, write: u32) -> Attempt {
         loop {
             match self.transmit_write(index, write) {
                 Ok(written) => {
-                    let entry = &mut self.streams.writes[write];
-                    entry.buffers.advance(written);
-                    entry.written += written;
-                    entry.passes = None;
-                    return match entry.buffers.bytes() {
+                    let mut left = written - self.advance(write, written);
+                    let mut next = write;
+                    while left > 0 {
+                        next = self.streams.writes[next].next;
+                        let own = self.advance(next, left);
+                        self.count_written(index, own);
+                        left -= own;
+                    }
+                    return match self.streams.writes[write].buffers.bytes() {
                         0 => Attempt::Over(Ok(())),
                         _ => Attempt::Partly,
                     };
@@ -341,18 +373,34 @@ impl Engine {
             let left = self.streams.writes[write].buffers.bytes();
             self.count_written(index, before - left);
             match attempt {
-                Attempt::Over(result) => {
-                    self.finish_write(write, result);
-                    if result.is_err() {
-                        // The writes behind it find out for themselves.
-                        return;
-                    }
+                Attempt::Over(Ok(())) => {
+                    self.finish_write(write, Ok(()));
+                    self.finish_written(index);
+                }
+                Attempt::Over(error) => {
+                    // The writes behind it find out for themselves.
+                    return self.finish_write(write, error);
                 }
                 Attempt::Partly | Attempt::Behind => {}
                 Attempt::Blocked => break,
             }
         }
         self.await_room(index);
+    }
+
+    /// Ends the writes at the front of the queue that have gone together with one before.
+    fn finish_written(&mut self, index: u32) {
+        loop {
+            let write = self.stream(index).queue.first;
+            if write == NIL {
+                return;
+            }
+            let entry = &self.streams.writes[write];
+            if entry.written == 0 || entry.buffers.bytes() > 0 {
+                return;
+            }
+            self.finish_write(write, Ok(()));
+        }
     }
 
     /// Has the poller say when the queue can be written.
