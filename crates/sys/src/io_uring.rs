@@ -143,6 +143,66 @@ impl Operation {
         let stat = opcode::Statx::new(Fd(dir), path, into.cast());
         Operation(stat.flags(flags).mask(crate::fs::stat::MASK).build())
     }
+
+    /// As [`fs::file::truncate`](crate::fs::file::truncate). Not every kernel with rings has it.
+    pub fn truncate(fd: RawFd, len: u64) -> Operation {
+        Operation(opcode::Ftruncate::new(Fd(fd), len).build())
+    }
+
+    /// As [`fs::path::mkdir`](crate::fs::path::mkdir).
+    ///
+    /// # Safety
+    ///
+    /// See [`Operation`].
+    pub unsafe fn mkdir(path: *const c_char, mode: u32) -> Operation {
+        Operation(opcode::MkDirAt::new(CWD, path).mode(mode).build())
+    }
+
+    /// As [`fs::path::unlink`](crate::fs::path::unlink).
+    ///
+    /// # Safety
+    ///
+    /// See [`Operation`].
+    pub unsafe fn unlink(path: *const c_char) -> Operation {
+        Operation(opcode::UnlinkAt::new(CWD, path).build())
+    }
+
+    /// As [`fs::path::rmdir`](crate::fs::path::rmdir).
+    ///
+    /// # Safety
+    ///
+    /// See [`Operation`].
+    pub unsafe fn rmdir(path: *const c_char) -> Operation {
+        let unlink = opcode::UnlinkAt::new(CWD, path);
+        Operation(unlink.flags(libc::AT_REMOVEDIR).build())
+    }
+
+    /// As [`fs::path::rename`](crate::fs::path::rename).
+    ///
+    /// # Safety
+    ///
+    /// See [`Operation`].
+    pub unsafe fn rename(from: *const c_char, to: *const c_char) -> Operation {
+        Operation(opcode::RenameAt::new(CWD, from, CWD, to).build())
+    }
+
+    /// As [`fs::path::link`](crate::fs::path::link).
+    ///
+    /// # Safety
+    ///
+    /// See [`Operation`].
+    pub unsafe fn link(from: *const c_char, to: *const c_char) -> Operation {
+        Operation(opcode::LinkAt::new(CWD, from, CWD, to).build())
+    }
+
+    /// As [`fs::path::symlink`](crate::fs::path::symlink).
+    ///
+    /// # Safety
+    ///
+    /// See [`Operation`].
+    pub unsafe fn symlink(target: *const c_char, path: *const c_char) -> Operation {
+        Operation(opcode::SymlinkAt::new(CWD, target, path).build())
+    }
 }
 
 impl fmt::Debug for Operation {

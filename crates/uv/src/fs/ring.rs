@@ -61,7 +61,7 @@ unsafe fn operation(req: *mut uv_fs_t) -> Option<Operation> {
     // SAFETY: the caller vouches for the request. What it points to stays until it is done: a
     // request with a callback has copies of its paths and of its array of buffers.
     unsafe {
-        let (fd, path) = ((*req).file, (*req).path);
+        let (fd, path, new_path) = ((*req).file, (*req).path, (*req).new_path);
         Some(match Op::from_raw((*req).fs_type)? {
             op @ (Op::Read | Op::Write) => {
                 let (bufs, nbufs) = ((*req).bufs, (*req).nbufs);
@@ -84,6 +84,14 @@ unsafe fn operation(req: *mut uv_fs_t) -> Option<Operation> {
             Op::Lstat => stat(req, libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW)?,
             // One negative number stands for the current directory.
             Op::Fstat if fd >= 0 => stat(req, fd, c"".as_ptr(), libc::AT_EMPTY_PATH)?,
+            // A ring does not look whether the length is negative.
+            Op::Ftruncate => Operation::truncate(fd, u64::try_from((*req).off).ok()?),
+            Op::Mkdir => Operation::mkdir(path, (*req).mode),
+            Op::Unlink => Operation::unlink(path),
+            Op::Rmdir => Operation::rmdir(path),
+            Op::Rename => Operation::rename(path, new_path),
+            Op::Link => Operation::link(path, new_path),
+            Op::Symlink => Operation::symlink(path, new_path),
             _ => return None,
         })
     }
