@@ -75,7 +75,9 @@ impl Operation {
                 let read = opcode::Read::new(fd, iov_base.cast(), len);
                 read.offset(offset).build()
             }
-            _ => opcode::Readv::new(fd, buffers, count).offset(offset).build(),
+            _ => opcode::Readv::new(fd, buffers, count)
+                .offset(offset)
+                .build(),
         })
     }
 
@@ -99,7 +101,9 @@ impl Operation {
                 let write = opcode::Write::new(fd, iov_base.cast_const().cast(), len);
                 write.offset(offset).build()
             }
-            _ => opcode::Writev::new(fd, buffers, count).offset(offset).build(),
+            _ => opcode::Writev::new(fd, buffers, count)
+                .offset(offset)
+                .build(),
         })
     }
 
@@ -119,14 +123,15 @@ impl Operation {
         Operation(opcode::Close::new(Fd(fd)).build())
     }
 
-    /// As [`fs::file::open`](crate::fs::file::open).
+    /// As [`fs::file::open`](crate::fs::file::open). The kernel's own threads do it at once: it
+    /// would first try it with `O_NONBLOCK`, which opens a fifo that nobody has at its other end.
     ///
     /// # Safety
     ///
     /// See [`Operation`].
     pub unsafe fn open(path: *const c_char, flags: i32, mode: u32) -> Operation {
-        let open = opcode::OpenAt::new(CWD, path);
-        Operation(open.flags(flags | libc::O_CLOEXEC).mode(mode).build())
+        let open = opcode::OpenAt::new(CWD, path).flags(flags | libc::O_CLOEXEC);
+        Operation(open.mode(mode).build().flags(squeue::Flags::ASYNC))
     }
 
     /// As the functions of [`fs::stat`](crate::fs::stat), with statx(2)'s arguments.

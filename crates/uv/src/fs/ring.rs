@@ -66,8 +66,8 @@ unsafe fn operation(req: *mut uv_fs_t) -> Option<Operation> {
             op @ (Op::Read | Op::Write) => {
                 let (bufs, nbufs) = ((*req).bufs, (*req).nbufs);
                 let offset = Some((*req).off).filter(|offset| *offset >= 0);
-                // A ring reads from a pipe at whatever position it is told.
-                let is_alike = offset.is_none() || io::has_positions(fd);
+                // A ring always waits, and a pipe it reads at any position.
+                let is_alike = io::may_wait(fd) && (offset.is_none() || io::has_positions(fd));
                 if nbufs as usize > MAX_BUFFERS || !is_alike {
                     return None;
                 }
