@@ -404,3 +404,75 @@ impl fmt::Debug for Ring {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{PipeReader, PipeWriter, Read, Write};
+
+    /// A ring with a read that waits for a pipe; `None` where there are no rings.
+    fn waiting(room: &mut [u8; 4]) -> Option<(Ring, EventFd, PipeReader, PipeWriter)> {
+        let wake = EventFd::new().unwrap();
+        let mut ring = Ring::new(&wake).ok()?;
+        let (from, to) = std::io::pipe().unwrap();
+        let buffer = Buffer {
+            iov_base: room.as_mut_ptr().cast(),
+            iov_len: room.len(),
+        };
+        // SAFETY: the tests keep the room until the read is done or the ring dropped.
+        let read = unsafe { Operation::read(from.as_raw_fd(), &buffer, 1, None) };
+        assert!(ring.submit(read, 7));
+        assert_eq!((ring.requests(), ring.collect()), (1, 0));
+        Some((ring, wake, from, to))
+    }
+
+    #[test]
+    fn a_ring_that_is_dropped_leaves_nothing_behind() {
+        let mut room = *b"####";
+        let Some((ring, _wake, mut from, mut to)) = waiting(&mut room) else {
+            return;
+        };
+        drop(ring);
+        to.write_all(b"text").unwrap();
+        let mut text = [0; 4];
+        from.read_exact(&mut text).unwrap();
+        assert_eq!((&text, &room), (b"text", b"####"));
+    }
+
+    #[test]
+    fn a_cancelled_request_completes_once() {
+        let mut room = *b"####";
+        let Some((mut ring, wake, _from, mut to)) = waiting(&mut room) else {
+            return;
+        };
+        assert_eq!(ring.cancel(8), Err(Errno::EBUSY));
+        assert_eq!(ring.cancel(7), Ok(()));
+        to.write_all(b"text").unwrap();
+        let mut wait = [pollfd {
+            fd: wake.fd(),
+            events: POLLIN as i16,
+            revents: 0,
+        }];
+        while ring.collect() == 0 {
+            poll(&mut wait, None, None).unwrap();
+            wake.drain();
+        }
+        let cancelled = Completion {
+            number: 7,
+            result: Err(Errno::ECANCELED),
+        };
+        assert_eq!(ring.take(), Some(cancelled));
+        assert_eq!(ring.cancel(7), Err(Errno::EBUSY));
+        assert_eq!((ring.collect(), ring.requests()), (0, 0));
+        assert_eq!(room, *b"####");
+    }
+
+    #[test]
+    fn interruptions_have_one_number() {
+        assert_eq!(outcome(3), Ok(3));
+        assert_eq!(outcome(-libc::EBADF), Err(Errno::EBADF));
+        for error in [libc::EINTR, 512, 513, 514, 516] {
+            assert_eq!(outcome(-error), Err(Errno::EINTR));
+        }
+    }
+}

@@ -27,6 +27,7 @@ unsafe extern "C" {
     fn uv_loop_fork(loop_: *mut Loop) -> c_int;
     fn uv_loop_alive(loop_: *const Loop) -> c_int;
     fn uv_backend_fd(loop_: *const Loop) -> c_int;
+    fn uv_metrics_info(loop_: *mut Loop, metrics: *mut [u64; 16]) -> c_int;
 }
 
 /// Lets the tests take turns, since they change the environment. `None` on a machine where
@@ -509,16 +510,29 @@ fn all_that_is_known_of_a_file_is_the_same() {
                 loop_.run();
                 let stat = request.stat();
                 // SAFETY: the request was filled in.
-                assert_eq!(
-                    request.ptr(),
-                    unsafe { uv_fs_get_statbuf(&mut *request) }.cast()
-                );
+                let statbuf = unsafe { uv_fs_get_statbuf(&mut *request) };
+                assert_eq!(request.ptr(), statbuf.cast());
                 request.clean_up();
                 (stat.numbers, stat.times)
             });
             assert_eq!(stats[0], stats[1], "{path:?}");
         }
     }
+}
+
+#[test]
+fn each_completion_counts_as_an_event() {
+    let Some(_turn) = turn() else { return };
+    let events = [OwnLoop::new(), ring_loop()].map(|mut loop_| {
+        for _ in 0..3 {
+            stat_on(&mut loop_, c"/dev/null");
+        }
+        let mut metrics = [0; 16];
+        // SAFETY: there is room for them.
+        assert_eq!(unsafe { uv_metrics_info(loop_.ptr(), &mut metrics) }, 0);
+        metrics[1]
+    });
+    assert_eq!(events, [3, 3]);
 }
 
 #[test]
