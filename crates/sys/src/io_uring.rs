@@ -440,6 +440,19 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_that_is_dropped_waits_until_the_kernel_has_let_go() {
+        let mut room = *b"####";
+        let Some((ring, _wake, from, mut to)) = waiting(&mut room) else {
+            return;
+        };
+        drop(from);
+        drop(ring);
+        // The request has held the pipe open for reading until now.
+        let error = to.write_all(b"text").unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
     fn a_cancelled_request_completes_once() {
         let mut room = *b"####";
         let Some((mut ring, wake, _from, mut to)) = waiting(&mut room) else {

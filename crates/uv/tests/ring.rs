@@ -535,6 +535,58 @@ fn each_completion_counts_as_an_event() {
     assert_eq!(events, [3, 3]);
 }
 
+/// Calls `wake` on another thread as soon as the calling thread waits for events.
+fn when_asleep(wake: impl FnOnce() + Send + 'static) {
+    let waits = [
+        libc::SYS_epoll_wait,
+        libc::SYS_epoll_pwait,
+        libc::SYS_epoll_pwait2,
+    ];
+    let waits = waits
+        .into_iter()
+        .chain([libc::SYS_ppoll, libc::SYS_pselect6]);
+    let waits: Vec<String> = waits.map(|call| call.to_string()).collect();
+    // SAFETY: it takes nothing.
+    let thread = unsafe { libc::gettid() };
+    let path = format!("/proc/self/task/{thread}/syscall");
+    std::thread::spawn(move || {
+        loop {
+            let call = std::fs::read_to_string(&path).unwrap();
+            let number = call.split(' ').next().unwrap();
+            if waits.iter().any(|wait| wait == number) {
+                break wake();
+            }
+            std::thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn a_loop_that_sleeps_is_woken() {
+    let Some(_turn) = turn() else { return };
+    for poller in POLLERS {
+        let mut loop_ = ring_loop_on(poller);
+        for _ in 0..3 {
+            let mut waiting = Waiting::begin(&mut loop_);
+            let mut to = waiting.to.try_clone().unwrap();
+            when_asleep(move || to.write_all(b"text").unwrap());
+            loop_.run();
+            assert_eq!(waiting.request.result(), 4);
+            waiting.request.clean_up();
+            // SAFETY: the loop is ours. There was no fork, and nothing changes.
+            assert_eq!(unsafe { uv_loop_fork(loop_.ptr()) }, 0);
+        }
+        let mut metrics = [0; 16];
+        // SAFETY: there is room for them.
+        assert_eq!(unsafe { uv_metrics_info(loop_.ptr(), &mut metrics) }, 0);
+        assert_eq!(
+            metrics[1..3],
+            [3, 0],
+            "no event was there before the loop slept"
+        );
+    }
+}
+
 #[test]
 fn a_write_that_the_kernel_cuts_short_is_finished() {
     const LEN: usize = 1 << 20;
