@@ -7,6 +7,7 @@ use crate::loop_watcher::PhaseList;
 use crate::metrics::{IdleTime, Metrics};
 use crate::poller::{Mechanism, Poller, Sim};
 use crate::process::Processes;
+use crate::ring::RingState;
 use crate::signal::Signals;
 use crate::slab::{NIL, Slab};
 use crate::spin::Spin;
@@ -65,6 +66,7 @@ pub struct Engine {
     pub(crate) udps: Udps,
     pub(crate) signals: Signals,
     pub(crate) processes: Processes,
+    pub(crate) ring: RingState,
     pub(crate) receiver: Receiver,
     pub(crate) poller: Poller,
     /// The cached time.
@@ -102,6 +104,7 @@ impl Engine {
             udps: Udps::new(),
             signals: Signals::new(),
             processes: Processes::new(),
+            ring: RingState::default(),
             receiver,
             now_ns: poller.now_ns(),
             poller,
@@ -228,11 +231,12 @@ impl Engine {
     /// Makes the loop usable in a child process after `fork`: nothing in the kernel is
     /// shared with the parent any more, and what was started stays started. Sends that the
     /// parent's loop had not delivered yet are the parent's, and so are its requests to the
-    /// thread pool.
+    /// thread pool and those on its ring.
     pub fn fork(&mut self) -> Result<(), Errno> {
         let requests = self.receiver.requests;
         self.receiver.fork()?;
         self.active_requests -= requests - self.receiver.requests;
+        self.fork_ring()?;
         self.signals.fork();
         // The poller is the loop's life; a file that cannot be watched any more is not.
         let watched = self.fork_fs_events();

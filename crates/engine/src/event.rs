@@ -22,6 +22,8 @@ pub enum Event {
     Async(Token),
     /// A request of the thread pool is done, or was cancelled (`ECANCELED`).
     Work(Token, Result<(), Errno>),
+    /// A request on the loop's ring is done: what the system call would have returned.
+    Ring(Token, Result<u32, Errno>),
     /// A watched descriptor is ready, or watching it has failed.
     Poll(Token, Result<Readiness, Errno>),
     /// A stream has something to read: find room for it and call
@@ -73,6 +75,7 @@ impl Event {
             | Event::Check(token)
             | Event::Async(token)
             | Event::Work(token, _)
+            | Event::Ring(token, _)
             | Event::Poll(token, _)
             | Event::Read(token)
             | Event::ReadEnd(token, _)

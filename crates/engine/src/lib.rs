@@ -15,6 +15,7 @@
 //! | idle, prepare, check | `loop_watcher.rs` |
 //! | async handles, wake-ups from other threads | `wakeup.rs` |
 //! | requests of the thread pool | `work.rs`; the pool itself: `pool/` |
+//! | requests for files on an io_uring | `ring.rs` |
 //! | poll handles | `poll.rs` |
 //! | streams: read, write, connect, listen | `stream/` |
 //! | TCP, pipes, terminals | `tcp.rs`, `pipe.rs`, `tty.rs` |
@@ -39,6 +40,7 @@ mod poll;
 mod poller;
 mod pool;
 mod process;
+mod ring;
 mod run;
 mod signal;
 mod slab;
@@ -57,6 +59,7 @@ pub use blacklight_sys::datagram::{
     AddressRef, BATCH, Datagram, Inbox, Outbox, Report, SenderRoom,
 };
 pub use blacklight_sys::fd::{Descriptor, SharedFd};
+pub use blacklight_sys::io_uring::Operation;
 pub use blacklight_sys::job::Job;
 pub use blacklight_sys::multicast::{Group, Interface};
 pub use blacklight_sys::process::{Command, SpawnError, Stdio, Strings};

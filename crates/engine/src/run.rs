@@ -136,7 +136,7 @@ impl Engine {
                 Phase::Idle => self.idle.next(&mut self.handles).map(Event::Idle),
                 Phase::Prepare => self.prepare.next(&mut self.handles).map(Event::Prepare),
                 Phase::Io => self.next_io(run),
-                Phase::Work => (self.next_work()).map(|(token, result)| Event::Work(token, result)),
+                Phase::Work => self.next_completion(),
                 Phase::Asyncs => self.receiver.next().map(Event::Async),
                 Phase::Signals => self.next_signal(),
                 Phase::Exits => self.next_exit(),
@@ -217,12 +217,22 @@ impl Engine {
         let nothing_came = self.receiver.is_quiet()
             && self.signals.is_quiet()
             && !self.processes.has_ended()
-            && !self.watchers.has_pending();
+            && !self.watchers.has_pending()
+            && !self.ring.has_completed();
         if nothing_came {
             return self.open_check(run);
         }
         self.collect_work();
+        self.collect_ring();
         Phase::Work
+    }
+
+    /// The next request, of the pool or on the ring, whose completion is to be handed out.
+    fn next_completion(&mut self) -> Option<Event> {
+        match self.next_work() {
+            Some((token, result)) => Some(Event::Work(token, result)),
+            None => (self.next_of_ring()).map(|(token, result)| Event::Ring(token, result)),
+        }
     }
 
     fn open_check(&mut self, run: &mut Run) -> Phase {
@@ -367,6 +377,7 @@ impl Engine {
             if self.watchers.has_pending()
                 || self.signals.has_pending()
                 || self.processes.has_ended()
+                || self.ring.has_completed()
             {
                 timeout = Some(0);
             }
@@ -399,7 +410,8 @@ impl Engine {
             let events =
                 self.poller.len() + usize::from(self.receiver.had_sends) + usize::from(signalled);
             self.count_events(events as u64);
-            if events > 0 || timeout == Some(0) || !self.receiver.mailbox.is_empty() {
+            let has_completed = !self.receiver.mailbox.is_empty() || self.ring.has_completed();
+            if events > 0 || timeout == Some(0) || has_completed {
                 return;
             }
             if let Some(deadline_ns) = deadline_ns {

@@ -24,6 +24,7 @@ pub mod host_name;
 pub mod inet;
 pub mod inotify;
 pub mod interfaces;
+pub mod io_uring;
 pub mod job;
 pub mod library;
 pub mod memory;

@@ -20,7 +20,7 @@ extern "C" fn in_child() {
 }
 
 /// A number that is another in a child made by `fork` than in its parent, provided that the
-/// parent has made some [`PerProcess`] value before.
+/// parent has made some [`PerProcess`] value before, or has called [`watch_forks`].
 pub fn generation() -> u64 {
     GENERATION.load(Relaxed)
 }
@@ -28,7 +28,7 @@ pub fn generation() -> u64 {
 /// Has forks noticed from now on. Threads that come at the same time may each see to it, and
 /// a child then counts more than one step, which is as good; none waits for another, since
 /// in a child of that moment it would wait for ever.
-fn watch_forks() {
+pub fn watch_forks() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.load(Acquire) {
         // SAFETY: the handler does nothing that a child may not do. Without memory for the

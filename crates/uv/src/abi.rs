@@ -25,6 +25,7 @@
 //! | `uv_udp_t.send_queue_size`, `.send_queue_count` | us | changed when a send begins and before it is reported |
 //! | `uv_udp_t.io_watcher.fd`, `.flags` bits 0x2000 (bound), 0x400000 (IPv6), 0x2000000 (connected) | us | written when there is a socket, and when it is bound, connected or disconnected |
 //! | `uv_udp_t.flags`, bit 0x4000000 (batches) | shared: a program may copy it from another handle | written at init, looked at when something is to be received |
+//! | `uv_fs_t.work_req.done` | us | null or not, written when a request with a callback goes to the ring or to the pool |
 //! | `uv_getaddrinfo_t.addrinfo`, `uv_getnameinfo_t.host`, `.service` | us | written with the result; the list is the program's to free |
 //!
 //! The engine's key for a handle is in `handle_queue`, which no program has a use for, and that

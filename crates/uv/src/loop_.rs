@@ -147,8 +147,8 @@ unsafe extern "C" fn uv_loop_configure(
                 UV_LOOP_BLOCK_SIGNAL if argument == libc::SIGPROF => engine.block_sigprof(),
                 UV_LOOP_BLOCK_SIGNAL => return Errno::EINVAL.code(),
                 UV_METRICS_IDLE_TIME => engine.measure_idle_time(),
-                // A permission to use a ring for files, not a demand.
-                UV_LOOP_USE_IO_URING_SQPOLL => {}
+                // A permission, not a demand.
+                UV_LOOP_USE_IO_URING_SQPOLL => engine.ring_permit(),
                 _ => return Errno::ENOSYS.code(),
             }
             0

@@ -61,6 +61,7 @@ unsafe fn dispatch(event: Event) {
             Event::Work(token, result) => {
                 crate::work::done(engine::handle(token), engine::code(result));
             }
+            Event::Ring(token, result) => crate::fs::ring::done(engine::handle(token), result),
             Event::Poll(token, result) => {
                 let poll = engine::handle::<uv_poll_t>(token);
                 let (status, events) = match result {

@@ -10,6 +10,7 @@ use crate::abi::{
     UV_FS, UV_GETADDRINFO, UV_GETNAMEINFO, UV_RANDOM, UV_WORK, UV_WRITE, uv_after_work_cb,
     uv_loop_t, uv_req_t, uv_work_cb, uv_work_t,
 };
+use crate::fs::ring::{CANCELLED, ON_RING};
 use crate::{dns, engine, random};
 use blacklight_engine::{Errno, Job, RequestKey, WorkKind};
 use std::ffi::{c_int, c_void};
@@ -109,8 +110,15 @@ pub(crate) unsafe extern "C" fn uv_cancel(req: *mut uv_req_t) -> c_int {
             UV_WRITE => return crate::stream::cancel(req.cast()),
             _ => return Errno::EINVAL.code(),
         };
-        let key = RequestKey::from_bits((*req).key);
-        engine::code(engine::with(loop_, |engine| engine.work_cancel(key)))
+        let (key, token) = ((*req).key, engine::token(req));
+        let cancelled = engine::with(loop_, |engine| match key {
+            ON_RING => engine.ring_cancel(token),
+            key => engine.work_cancel(RequestKey::from_bits(key)),
+        });
+        if key == ON_RING && cancelled.is_ok() {
+            (*req).key = CANCELLED;
+        }
+        engine::code(cancelled)
     }
 }
 

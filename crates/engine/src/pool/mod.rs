@@ -104,7 +104,7 @@ fn threads_wanted(setting: Option<&str>) -> u32 {
 }
 
 /// The number that the text begins with, or zero.
-fn leading_number(text: &str) -> u32 {
+pub(crate) fn leading_number(text: &str) -> u32 {
     let digits = text.bytes().take_while(u8::is_ascii_digit);
     digits.fold(0, |number, digit| {
         number

@@ -22,10 +22,14 @@ pub fn close(fd: RawFd) -> Result<(), Errno> {
     // SAFETY: any number is allowed; whether the descriptor is the caller's to close is a
     // promise among the users of numbers, not one about memory.
     match check(unsafe { libc::close(fd) }) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(error) if error.code() == -libc::EINPROGRESS => Ok(()),
-        Err(error) => Err(error),
+        Err(error) if !is_gone_with(error) => Err(error),
+        _ => Ok(()),
     }
+}
+
+/// Whether a descriptor whose closing has reported this error is closed without fail.
+pub fn is_gone_with(error: Errno) -> bool {
+    matches!(-error.code(), libc::EINTR | libc::EINPROGRESS)
 }
 
 /// Writes the file's data and everything about it to the disk:

@@ -35,6 +35,19 @@ pub unsafe fn read(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Result
     check_bytes(bytes)
 }
 
+/// Whether the file has positions that one can read from and write to, as pipes have not. It is
+/// a question to the open file, which does not reach the disk.
+pub fn has_positions(fd: RawFd) -> bool {
+    // SAFETY: no pointers, and any number is allowed.
+    unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) != -1 }
+}
+
+/// Whether reading and writing wait for as long as it takes, as they do not with `O_NONBLOCK`.
+pub fn may_wait(fd: RawFd) -> bool {
+    // SAFETY: no pointers, and any number is allowed. A descriptor that is not open has all bits.
+    unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0 }
+}
+
 /// One system call of [`write`].
 ///
 /// # Safety
@@ -58,19 +71,24 @@ unsafe fn write_some(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Resu
 
 /// Writes all of the buffers, one after the other, to `offset` or to the file's own position,
 /// which then moves. If the kernel stops half-way, the count of what was written is returned,
-/// and whoever tries to write the rest learns why.
+/// and whoever tries to write the rest learns why. The first `written` bytes count as written
+/// already: this is the rest of a write that others have begun.
 ///
 /// # Safety
 ///
 /// Each buffer can be read from in all its length, and nobody changes it meanwhile.
 pub unsafe fn write(
     fd: RawFd,
-    mut buffers: &[Buffer],
+    buffers: &[Buffer],
     offset: Option<i64>,
+    written: usize,
 ) -> Result<usize, Errno> {
-    let mut total = 0usize;
+    let mut total = written;
     // How much of the first buffer that is left has been written already.
-    let mut begun = 0;
+    let (mut buffers, mut begun) = match written {
+        0 => (buffers, 0),
+        _ => after(buffers, written),
+    };
     loop {
         let at = match offset {
             None => None,
@@ -157,7 +175,7 @@ mod tests {
             })
             .collect();
         // SAFETY: the buffers point to `text`, which is only read.
-        let written = unsafe { write(fd, &many, Some(5)) };
+        let written = unsafe { write(fd, &many, Some(5), 0) };
         assert_eq!(written, Ok(many.len() * text.len()));
         let len = std::fs::metadata(&file).unwrap().len();
         assert_eq!(len, 5 + (many.len() * text.len()) as u64);

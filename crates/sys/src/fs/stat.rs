@@ -76,6 +76,9 @@ pub fn fstat(fd: RawFd) -> Result<Stat, Errno> {
     query(fd, c"", libc::AT_EMPTY_PATH)
 }
 
+/// All that stat(2) tells and the birth time.
+pub(crate) const MASK: u32 = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
+
 /// Set once the kernel, or what filters its calls, has said that there is no `statx`.
 static NO_STATX: AtomicBool = AtomicBool::new(false);
 
@@ -84,12 +87,10 @@ fn query(dir: RawFd, path: &CStr, flags: libc::c_int) -> Result<Stat, Errno> {
     if NO_STATX.load(Relaxed) {
         return query_without_birth_time(dir, path, flags);
     }
-    // All that stat(2) tells and the birth time.
-    let mask = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
     let mut found = MaybeUninit::<libc::statx>::uninit();
     let result = retry(|| {
         // SAFETY: the path lives through the call, and there is room for the answer.
-        check(unsafe { libc::statx(dir, path.as_ptr(), flags, mask, found.as_mut_ptr()) })
+        check(unsafe { libc::statx(dir, path.as_ptr(), flags, MASK, found.as_mut_ptr()) })
     });
     match result {
         // SAFETY: the kernel has filled it in.

@@ -176,7 +176,7 @@ pub struct uv_fs_t {
     pub(crate) gid: libc::gid_t,
     pub(crate) atime: f64,
     pub(crate) mtime: f64,
-    work_req: PoolRequest,
+    pub(crate) work_req: PoolRequest,
     /// For reading and writing with a callback: the buffers, if they are few. For sending: the
     /// length of the first is how much.
     pub(crate) bufsml: [Buffer; 4],

@@ -1,13 +1,15 @@
 //! Requests about files: `uv_fs_t`.
 //!
 //! Every function fills in a request and then either runs it at once, if there is no callback,
-//! or hands it to the thread pool. What it does is in one table for both ways:
+//! or hands it to the thread pool, or to the loop's io_uring if it has one. What it does is in
+//! one table for all ways:
 //!
 //! | | |
 //! | --- | --- |
 //! | the C structs | `abi.rs` |
 //! | a request's way from the call to its clean-up | `request.rs` |
 //! | what each operation does | `ops.rs` |
+//! | what an io_uring does of it | `ring.rs` |
 //! | the functions: open files, names, directories | `files.rs`, `names.rs`, `dirs.rs` |
 //!
 //! Where libuv asserts that there is a path, we answer `UV_EINVAL`.
@@ -18,6 +20,7 @@ mod files;
 mod names;
 mod ops;
 mod request;
+pub(crate) mod ring;
 
 pub(crate) use request::{done, stat_for};
 

@@ -88,7 +88,7 @@ fn bytes(result: Result<usize, Errno>) -> Result<isize, Errno> {
 ///
 /// As for [`run`].
 #[inline]
-unsafe fn stored(req: *mut uv_fs_t, stat: Result<Stat, Errno>) -> Result<isize, Errno> {
+pub(super) unsafe fn stored(req: *mut uv_fs_t, stat: Result<Stat, Errno>) -> Result<isize, Errno> {
     let stat = stat?;
     // SAFETY: the caller vouches for it.
     unsafe {
@@ -98,7 +98,8 @@ unsafe fn stored(req: *mut uv_fs_t, stat: Result<Stat, Errno>) -> Result<isize, 
     Ok(0)
 }
 
-/// Reads or writes.
+/// Reads or writes. Of a write, as much as the result says is done already: none, or what a ring
+/// has written.
 ///
 /// # Safety
 ///
@@ -112,7 +113,7 @@ unsafe fn transfer(req: *mut uv_fs_t, op: Op) -> Result<isize, Errno> {
         let offset = Some((*req).off).filter(|offset| *offset >= 0);
         bytes(match op {
             Op::Read => io::read((*req).file, buffers, offset),
-            _ => io::write((*req).file, buffers, offset),
+            _ => io::write((*req).file, buffers, offset, (*req).result as usize),
         })
     }
 }

@@ -11,14 +11,14 @@
 //! A field is null as soon as what it pointed to is gone, so cleaning up twice does nothing.
 
 use super::abi::{Op, uv_fs_cb, uv_fs_t};
-use super::{dirs, ops};
+use super::{dirs, ops, ring};
 use crate::abi::{UV_FS, uv_loop_t};
 use crate::{alloc, work};
 use blacklight_engine::{Errno, WorkKind};
 use blacklight_sys::buffer::MAX_BYTES;
 use blacklight_sys::fs::io::Buffer;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::ptr::null_mut;
+use std::ptr::{dangling_mut, null_mut};
 
 /// The arguments that all operations have in common.
 pub(super) struct Call {
@@ -295,7 +295,7 @@ unsafe fn take_paths(
 /// # Safety
 ///
 /// `bufs` points to `nbufs` buffers.
-unsafe fn bytes(bufs: *const Buffer, nbufs: c_uint) -> usize {
+pub(super) unsafe fn bytes(bufs: *const Buffer, nbufs: c_uint) -> usize {
     // SAFETY: the caller vouches for the array.
     let bufs = unsafe { std::slice::from_raw_parts(bufs, nbufs as usize) };
     bufs.iter()
@@ -336,7 +336,7 @@ unsafe fn take_buffers(req: *mut uv_fs_t, bufs: *const Buffer, nbufs: c_uint) ->
     Ok(())
 }
 
-/// Runs the request at once, or hands it to the pool if somebody is to be called.
+/// Runs the request at once, or hands it to the ring or the pool if somebody is to be called.
 ///
 /// # Safety
 ///
@@ -349,13 +349,30 @@ unsafe fn go(req: *mut uv_fs_t) -> c_int {
             ops::run(req);
             return (*req).result as c_int;
         }
-        let code = work::submit((*req).loop_, req.cast(), WorkKind::FastIo, run);
+        if ring::submit(req) {
+            return 0;
+        }
+        let code = submit_to_pool(req);
         if code != 0 {
             release_path(req);
             release_buffers(req);
             (*req).ptr = null_mut();
         }
         code
+    }
+}
+
+/// Hands the request to the pool.
+///
+/// # Safety
+///
+/// As for [`go`], and the request has a callback.
+pub(super) unsafe fn submit_to_pool(req: *mut uv_fs_t) -> c_int {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        // Any address will do: nobody may follow it.
+        (*req).work_req.done = dangling_mut();
+        work::submit((*req).loop_, req.cast(), WorkKind::FastIo, run)
     }
 }
 

@@ -1,0 +1,144 @@
+//! Requests for files on an io_uring, in place of the thread pool.
+//!
+//! A loop has a ring if it was permitted to, `UV_USE_IO_URING` is a positive number, and the
+//! kernel agrees. It is made for the first request. Whatever a ring does not take is the front
+//! end's to submit to the pool; nobody can rely on a ring.
+//!
+//! The kernel signals the mailbox's eventfd when it has completed something, so that any poller
+//! wakes up for it as for other mail. The results are handed out after the pool's, in the same
+//! phase: those that are there when the phase begins, so that a callback which makes another
+//! request cannot keep the loop in it. A request keeps its loop alive until then.
+//!
+//! A request is known to the kernel by its token, and has no other state here.
+
+use crate::engine::Engine;
+use crate::event::Token;
+use crate::poller::Mechanism;
+use crate::pool::leading_number;
+use crate::wakeup::Mailbox;
+use blacklight_sys::Errno;
+use blacklight_sys::io_uring::{Operation, Ring};
+
+/// What a loop has for a ring.
+#[derive(Default, Debug)]
+pub(crate) enum RingState {
+    /// None, and will not have one: nobody asked for it, or the kernel has refused.
+    #[default]
+    Never,
+    /// None yet.
+    Permitted,
+    Made(LoopRing),
+}
+
+#[derive(Debug)]
+pub(crate) struct LoopRing {
+    ring: Box<Ring>,
+    /// How many results the phase in progress has still to hand out.
+    due: usize,
+}
+
+impl RingState {
+    /// Makes the ring, if the environment and the kernel permit it.
+    #[cold]
+    fn make(mailbox: &Mailbox) -> RingState {
+        let setting = std::env::var_os("UV_USE_IO_URING");
+        let is_wanted = setting.is_some_and(|setting| {
+            let setting = setting.to_string_lossy();
+            let setting = setting.trim_start();
+            leading_number(setting.strip_prefix('+').unwrap_or(setting)) > 0
+        });
+        match is_wanted.then(|| Ring::new(&mailbox.eventfd)) {
+            Some(Ok(ring)) => RingState::Made(LoopRing {
+                ring: Box::new(ring),
+                due: 0,
+            }),
+            _ => RingState::Never,
+        }
+    }
+
+    fn ring(&mut self) -> Option<&mut Ring> {
+        match self {
+            RingState::Made(made) => Some(&mut made.ring),
+            _ => None,
+        }
+    }
+
+    /// Whether there are results to hand out.
+    #[inline]
+    pub(crate) fn has_completed(&mut self) -> bool {
+        self.ring().is_some_and(Ring::has_completed)
+    }
+}
+
+impl Engine {
+    /// Permits the loop to have a ring.
+    pub fn ring_permit(&mut self) {
+        let is_simulated = matches!(self.mechanism(), Mechanism::Sim(_));
+        if matches!(self.ring, RingState::Never) && !is_simulated {
+            self.ring = RingState::Permitted;
+        }
+    }
+
+    /// Whether the loop has a ring, which is made now if it has none yet.
+    #[inline]
+    pub fn ring_is_there(&mut self) -> bool {
+        if matches!(self.ring, RingState::Permitted) {
+            self.ring = RingState::make(&self.receiver.mailbox);
+        }
+        matches!(self.ring, RingState::Made(_))
+    }
+
+    /// Has an operation done on the ring: [`Event::Ring`](crate::Event::Ring) follows. The
+    /// answer is false if there is no ring or it does not take the operation, which nobody
+    /// does then. The token must not be that of another such request, nor `u64::MAX`.
+    pub fn ring_submit(&mut self, token: Token, operation: Operation) -> bool {
+        let ring = self.ring.ring();
+        let taken = ring.is_some_and(|ring| ring.submit(operation, token.0));
+        self.active_requests += u32::from(taken);
+        taken
+    }
+
+    /// Cancels a request on the ring: it completes with an error on a later turn. One that the
+    /// kernel is busy with or has completed is `EBUSY`; if it comes to an early end all the
+    /// same, with `EINTR` or `ECANCELED`, it is the front end's to have it done otherwise.
+    pub fn ring_cancel(&mut self, token: Token) -> Result<(), Errno> {
+        let ring = self.ring.ring().ok_or(Errno::EBUSY)?;
+        ring.cancel(token.0)
+    }
+
+    /// Looks at the results that are there. Each counts as an event.
+    pub(crate) fn collect_ring(&mut self) {
+        if let RingState::Made(made) = &mut self.ring {
+            let before = made.due;
+            made.due = made.ring.collect();
+            let more = made.due.saturating_sub(before) as u64;
+            self.count_events(more);
+        }
+    }
+
+    /// The next result to be handed out.
+    #[inline]
+    pub(crate) fn next_of_ring(&mut self) -> Option<(Token, Result<u32, Errno>)> {
+        let RingState::Made(made) = &mut self.ring else {
+            return None;
+        };
+        made.due = made.due.checked_sub(1)?;
+        let completion = made.ring.take()?;
+        self.active_requests -= 1;
+        Some((Token(completion.number), completion.result))
+    }
+
+    /// In a child process, drops the ring with its requests, which are the parent's, and has
+    /// one made anew for the next request. In the process that made it, goes on with it.
+    pub(crate) fn fork_ring(&mut self) -> Result<(), Errno> {
+        let Some(ring) = self.ring.ring() else {
+            return Ok(());
+        };
+        if ring.is_ours() {
+            return ring.wake_through(&self.receiver.mailbox.eventfd);
+        }
+        self.active_requests -= ring.requests() as u32;
+        self.ring = RingState::Permitted;
+        Ok(())
+    }
+}

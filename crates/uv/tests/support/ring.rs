@@ -1,0 +1,109 @@
+//! What the tests on a loop's io_uring share: loops that may have one, and whether they do.
+#![allow(dead_code, reason = "each test program uses the part that it needs")]
+
+use crate::support::{Buf, Loop, OwnLoop, Request, uv_run};
+use std::ffi::{c_int, c_void};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+const UV_LOOP_USE_IO_URING_SQPOLL: c_int = 2;
+pub(crate) const ONCE: c_int = 1;
+pub(crate) const NOWAIT: c_int = 2;
+pub(crate) const POLLERS: [&str; 3] = ["epoll", "poll", "select"];
+
+unsafe extern "C" {
+    fn uv_loop_configure(loop_: *mut Loop, option: c_int, ...) -> c_int;
+    pub(crate) fn uv_loop_fork(loop_: *mut Loop) -> c_int;
+    pub(crate) fn uv_loop_alive(loop_: *const Loop) -> c_int;
+    pub(crate) fn uv_backend_fd(loop_: *const Loop) -> c_int;
+    pub(crate) fn uv_metrics_info(loop_: *mut Loop, metrics: *mut [u64; 16]) -> c_int;
+}
+
+/// Lets the tests take turns, since they change the environment. `None` on a machine where
+/// nobody may have a ring.
+pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    static BEGUN: Once = Once::new();
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the tests take turns, and nobody else changes the environment.
+    BEGUN.call_once(|| unsafe { std::env::set_var("UV_USE_IO_URING", "1") });
+    let version = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let is_old = version.split('.').next().unwrap().parse::<u32>().unwrap() < 6;
+    match io_uring() {
+        Ok(_) if !is_old => Some(alone),
+        refused => {
+            eprintln!("skipped: no io_uring for us here: {refused:?}");
+            None
+        }
+    }
+}
+
+/// A ring of our own, to see whether there can be one.
+fn io_uring() -> std::io::Result<OwnedFd> {
+    let mut parameters = [0u8; 120];
+    // SAFETY: the parameters are large enough and all zeros; the descriptor is new and ours.
+    unsafe {
+        match libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) {
+            -1 => Err(std::io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd as c_int)),
+        }
+    }
+}
+
+pub(crate) fn permit(loop_: &mut OwnLoop) {
+    // SAFETY: the loop is ours.
+    let result = unsafe { uv_loop_configure(loop_.ptr(), UV_LOOP_USE_IO_URING_SQPOLL) };
+    assert_eq!(result, 0);
+}
+
+/// A loop that may have a ring.
+pub(crate) fn ring_loop() -> OwnLoop {
+    let mut loop_ = OwnLoop::new();
+    permit(&mut loop_);
+    loop_
+}
+
+/// The same on the named poller.
+pub(crate) fn ring_loop_on(poller: &str) -> OwnLoop {
+    // SAFETY: the tests take turns, and nobody else changes the environment.
+    unsafe {
+        let before = std::env::var_os("BLACKLIGHT_POLLER");
+        std::env::set_var("BLACKLIGHT_POLLER", poller);
+        let loop_ = ring_loop();
+        match before {
+            Some(before) => std::env::set_var("BLACKLIGHT_POLLER", before),
+            None => std::env::remove_var("BLACKLIGHT_POLLER"),
+        }
+        loop_
+    }
+}
+
+/// Whether the request was last given to a ring: `work_req.done` is null.
+pub(crate) fn is_on_ring(request: &Request) -> bool {
+    // SAFETY: the offset is within the struct and aligned; any bytes are a pointer.
+    unsafe {
+        let done = (&raw const *request).byte_add(344);
+        done.cast::<*const c_void>().read().is_null()
+    }
+}
+
+pub(crate) fn turn_once(loop_: &mut OwnLoop, mode: c_int) -> c_int {
+    // SAFETY: the loop is ours.
+    unsafe { uv_run(loop_.ptr(), mode) }
+}
+
+/// Memory to read into, which stays where it is.
+pub(crate) struct Room(pub(crate) Box<[u8]>);
+
+impl Room {
+    pub(crate) fn new(len: usize) -> Room {
+        Room(vec![b'#'; len].into())
+    }
+
+    pub(crate) fn buf(&mut self) -> Buf {
+        Buf {
+            base: self.0.as_mut_ptr().cast(),
+            len: self.0.len(),
+        }
+    }
+}
