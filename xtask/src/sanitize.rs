@@ -196,6 +196,8 @@ const PLANS: [Plan; 3] = [
                 "--test",
                 "fs",
                 "--test",
+                "processes",
+                "--test",
                 "signals",
                 "--test",
                 "threads",
