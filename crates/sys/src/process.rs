@@ -443,8 +443,8 @@ extern "C" fn child_main(script: *mut c_void) -> c_int {
         // SAFETY: `error` is an int. There is nobody to tell about a failure.
         unsafe { libc::write(script.report, (&raw const error).cast(), size_of::<c_int>()) };
     }
-    // SAFETY: ends the child and nothing else.
-    unsafe { libc::_exit(127) }
+    // To return is to end the child and nothing else.
+    127
 }
 
 /// The error number that the last call has left behind.
