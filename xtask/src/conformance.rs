@@ -8,7 +8,7 @@ mod expected;
 mod outcome;
 mod report;
 mod topics;
-mod under;
+pub(crate) mod under;
 
 use crate::library::Library;
 use crate::original::{Header, Original};
@@ -78,7 +78,7 @@ pub(crate) struct Options {
     /// Most tests wait more than they compute, so two for each processor.
     #[arg(long, default_value_t = 2 * compile::jobs())]
     jobs: usize,
-    /// Run each test under a checker, which takes minutes.
+    /// Run each test under a checker, whatever it reports being a failure.
     #[arg(long, conflicts_with = "bless")]
     under: Option<Under>,
     /// Run only the tests that are expected to pass.

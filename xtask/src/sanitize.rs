@@ -44,7 +44,7 @@ impl Sanitizer {
     }
 
     /// What is missing for it, if anything is.
-    fn lacks(self) -> Option<&'static str> {
+    pub(crate) fn lacks(self) -> Option<&'static str> {
         let version = nightly().arg("--version").output();
         if !version.is_ok_and(|version| version.status.success()) {
             Some("a nightly toolchain")

@@ -126,3 +126,28 @@ impl Under {
         sanitizer.library()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_a_test_that_passes_otherwise() {
+        let expected = include_str!("../../conformance/expected.txt");
+        let exceptions = BEYOND_VALGRIND
+            .iter()
+            .chain(&BEYOND_TSAN)
+            .chain(&BEYOND_ASAN);
+        for (name, why) in exceptions {
+            assert!(expected.lines().any(|line| line == *name), "{name}");
+            assert!(!why.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_checker_has_its_own_exceptions() {
+        assert!(Under::Tsan.beyond("barrier_serial_thread").is_some());
+        assert!(Under::Asan.beyond("barrier_serial_thread").is_none());
+        assert!(Under::Valgrind.beyond("error_message").is_some());
+    }
+}
