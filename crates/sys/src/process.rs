@@ -15,9 +15,9 @@
 //!
 //! An error on the child's way to its program is left in the script. There are emulators
 //! (valgrind, qemu) in which the child gets a copy of the memory instead; until the first child
-//! has shown that it shares ours, errors come by a pipe as well. The thread sanitizer has its own
-//! idea of what a thread does, and of which descriptors are open, and takes every child for one
-//! with a copy; where it is about, the child gets one.
+//! has shown that it shares ours, errors come by a pipe as well. And there are libraries that stand
+//! in for the C library's functions and keep book of them; the thread sanitizer's takes every
+//! child for one with books of its own. Where somebody stands in for clone(2), children get a copy.
 
 use crate::signal::hold_back_all;
 use crate::socket::{self, Direction};
@@ -219,25 +219,26 @@ struct Script {
 static SHARES_MEMORY: AtomicBool = AtomicBool::new(false);
 
 /// What becomes of our memory in a child.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Memory {
     Lent,
     Copied,
 }
 
 impl Memory {
-    /// What suits this process.
+    /// What suits this process. The C library has the function under a second name, which nobody
+    /// stands in for.
     fn suitable() -> Memory {
-        static SANITIZED: OnceLock<bool> = OnceLock::new();
-        let look = || {
-            // SAFETY: the name ends in a NUL, and what it may name is not followed.
-            let runtime = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) };
-            !runtime.is_null()
-        };
-        match SANITIZED.get_or_init(look) {
-            true => Memory::Copied,
-            false => Memory::Lent,
-        }
+        static SUITABLE: OnceLock<Memory> = OnceLock::new();
+        // SAFETY: the names end in a NUL, and what they may name is not followed.
+        let address = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        *SUITABLE.get_or_init(|| {
+            let own = address(c"__clone");
+            match own.is_null() || own == address(c"clone") {
+                true => Memory::Lent,
+                false => Memory::Copied,
+            }
+        })
     }
 }
 
@@ -718,6 +719,11 @@ mod tests {
             stdio: &[],
         };
         spawn_with(&command, memory)
+    }
+
+    #[test]
+    fn memory_is_lent_where_nobody_stands_in_for_clone() {
+        assert_eq!(Memory::suitable(), Memory::Lent);
     }
 
     #[test]
