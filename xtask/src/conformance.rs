@@ -8,6 +8,7 @@ mod expected;
 mod outcome;
 mod report;
 mod topics;
+pub(crate) mod under;
 
 use crate::library::Library;
 use crate::original::{Header, Original};
@@ -24,6 +25,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use under::Under;
 
 /// Tests that compile libuv's own internals into the runner: they say nothing about the library.
 const NEVER_REACH_THE_LIBRARY: [&str; 7] = [
@@ -59,17 +61,6 @@ impl Poller {
     }
 }
 
-/// What a test can be run under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Under {
-    /// Memory errors and leaks are failures. The runner starts only the test under it, not the
-    /// test's helpers, which are killed and so never clean up.
-    Valgrind,
-}
-
-/// How much longer tests may take under valgrind.
-const PATIENCE: u32 = 20;
-
 /// Run libuv's own test suite against the library, each test in a sandbox.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -87,7 +78,7 @@ pub(crate) struct Options {
     /// Most tests wait more than they compute, so two for each processor.
     #[arg(long, default_value_t = 2 * compile::jobs())]
     jobs: usize,
-    /// Run each test under a checker, which takes minutes.
+    /// Run each test under a checker, whatever it reports being a failure.
     #[arg(long, conflicts_with = "bless")]
     under: Option<Under>,
     /// Run only the tests that are expected to pass.
@@ -115,18 +106,11 @@ const BEYOND_THE_MECHANISM: [(&str, &[Poller], &str); 2] = [
     ),
 ];
 
-/// Tests that do what valgrind objects to, whatever the library.
-const BEYOND_VALGRIND: [(&str, &str); 1] = [(
-    "error_message",
-    "uv_strerror leaks a few bytes for an unknown number, as documented",
-)];
-
 /// Why a test cannot pass as it is to be run, if that is so.
 fn beyond(name: &str, options: &Options) -> Option<&'static str> {
-    if options.under.is_some()
-        && let Some((_, why)) = BEYOND_VALGRIND.iter().find(|(test, _)| *test == name)
-    {
-        return Some(why);
+    let why = options.under.and_then(|under| under.beyond(name));
+    if why.is_some() {
+        return why;
     }
     let poller = options.poller?;
     let mut table = BEYOND_THE_MECHANISM.iter();
@@ -157,12 +141,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         !options.bless || options.library == Library::Ours,
         "only what passes with our own library can be expected of it"
     );
-    if options.under.is_some() {
-        workspace::require_tool("valgrind", "valgrind")?;
-    }
     let original = Original::obtain()?;
-    let library = options.library.build(&original)?;
-    let runner = original.test_runner(options.header)?;
+    let library = match options.under {
+        Some(under) => {
+            under.require_tools()?;
+            under.library(&options.library, &original)?
+        }
+        None => options.library.build(&original)?,
+    };
+    let sanitizer = options.under.and_then(Under::sanitizer);
+    let runner = original.test_runner(options.header, sanitizer)?;
     let expected = Expected::read(&workspace::root().join("xtask/conformance/expected.txt"))?;
     let all = list_tests(&runner, &original.library()?)?;
     let chosen = choose(&all, options, &expected)?;
@@ -308,18 +296,16 @@ impl Suite {
     }
 
     fn run_one(&self, name: &str) -> Result<Verdict> {
-        let patience = PATIENCE.to_string();
+        let patience = self.under.map_or(1, Under::patience);
+        let multiplier = patience.to_string();
         let mut environment = Vec::new();
         environment.extend(
             self.poller
                 .map(|poller| ("BLACKLIGHT_POLLER", poller.name())),
         );
-        if self.under.is_some() {
-            environment.extend([
-                ("UV_USE_VALGRIND", "1"),
-                ("UV_TEST_TIMEOUT_MULTIPLIER", &patience),
-                ("VALGRIND_OPTS", "--num-callers=40 --fair-sched=try"),
-            ]);
+        if let Some(under) = self.under {
+            environment.push(("UV_TEST_TIMEOUT_MULTIPLIER", &multiplier));
+            environment.extend(under.environment());
         }
         let run = self
             .sandbox
@@ -328,8 +314,8 @@ impl Suite {
                 arguments: &[name],
                 library_dir: &self.library_dir,
                 environment: &environment,
-                tool: self.under.map(|_| Path::new("/usr/bin/valgrind")),
-                limit: self.under.map_or(LIMIT, |_| LIMIT * PATIENCE),
+                tool: self.under.and_then(Under::tool),
+                limit: LIMIT * patience,
             })
             .with_context(|| format!("cannot run the test {name}"))?;
         Ok(Verdict::of(run))
@@ -352,10 +338,7 @@ fn write_log<'a>(options: &Options, tests: impl Iterator<Item = &'a Tested>) -> 
         Library::Original => format!("library-original-{}.log", options.header),
         Library::At(_) => format!("library-by-path-{}-{poller}.log", options.header),
     };
-    let dir = match options.under {
-        Some(Under::Valgrind) => "conformance/valgrind",
-        None => "conformance",
-    };
+    let dir = Path::new("conformance").join(options.under.map_or("", Under::name));
     let path = workspace::target_subdir(dir)?.join(name);
     let mut text = String::new();
     for test in tests {
@@ -368,6 +351,7 @@ fn write_log<'a>(options: &Options, tests: impl Iterator<Item = &'a Tested>) -> 
         if test.verdict.outcome != Outcome::Passed {
             text += &test.verdict.output;
             text += "\n";
+            text += &test.verdict.reports;
         }
     }
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

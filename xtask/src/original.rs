@@ -8,6 +8,8 @@
 //! first called: a library that lacks a function fails the tests that call it, not the others.
 
 use crate::compile::{self, Objects};
+use crate::sandbox::init::REPORTS;
+use crate::sanitize::Sanitizer;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
@@ -190,9 +192,14 @@ impl Original {
         Ok(library)
     }
 
-    /// Builds the runner of libuv's test suite against a header.
-    pub(crate) fn test_runner(&self, header: Header) -> Result<PathBuf> {
-        self.runner("run-tests", header, &self.files_called("test-")?)
+    /// Builds the runner of libuv's test suite against a header, and for a sanitizer if one is
+    /// given.
+    pub(crate) fn test_runner(
+        &self,
+        header: Header,
+        sanitizer: Option<Sanitizer>,
+    ) -> Result<PathBuf> {
+        self.runner("run-tests", header, &self.files_called("test-")?, sanitizer)
     }
 
     /// Builds the runner of libuv's benchmarks against the original's header.
@@ -201,6 +208,7 @@ impl Original {
             "run-benchmarks",
             Header::Original,
             &self.files_called("benchmark-")?,
+            None,
         )
     }
 
@@ -222,20 +230,32 @@ impl Original {
         Ok(stems)
     }
 
-    fn runner(&self, name: &str, header: Header, sources: &[String]) -> Result<PathBuf> {
+    fn runner(
+        &self,
+        name: &str,
+        header: Header,
+        sources: &[String],
+        sanitizer: Option<Sanitizer>,
+    ) -> Result<PathBuf> {
         let _guard = compile::lock(&self.build)?;
         let library = self.library_locked()?;
+        let build = match sanitizer {
+            Some(sanitizer) => &self.build.join(sanitizer.to_string()),
+            None => &self.build,
+        };
         let variant = format!("{name}-{header}");
+        let instrument = sanitizer.map(|sanitizer| format!("-fsanitize={sanitizer}"));
         let (internal, public): (Vec<&str>, Vec<&str>) = sources
             .iter()
             .map(String::as_str)
             .chain(RUNNER_SOURCES)
             .chain([name])
             .partition(|source| INCLUDES_INTERNALS.contains(source));
-        let compile = |kind: &str, flags: Vec<String>, sources: &[&str]| {
+        let compile = |kind: &str, mut flags: Vec<String>, sources: &[&str]| {
+            flags.extend(instrument.clone());
             Objects {
                 label: &format!("{name} with the header of {header}"),
-                dir: self.build.join("objects").join(&variant).join(kind),
+                dir: build.join("objects").join(&variant).join(kind),
                 flags,
                 headers: vec![self.header_dir(header)],
                 sources: sources
@@ -252,12 +272,16 @@ impl Original {
         objects.extend(compile("internal", flags, &internal)?);
         objects.push(library);
 
-        let dir = self.build.join("bin").join(header.to_string());
+        let dir = build.join("bin").join(header.to_string());
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let runner = dir.join(name);
         // The run path serves tests that start themselves with an empty environment.
         let mut flags = strings(&["-no-pie", "-Wl,-z,lazy", "-Wl,--enable-new-dtags"]);
         flags.extend(strings(&["-Wl,-rpath,$ORIGIN/../lib", "-lutil"]));
+        if let Some(sanitizer) = sanitizer {
+            objects.push(sanitizer_defaults(build, sanitizer)?);
+            flags.extend(whole_runtime(sanitizer)?);
+        }
         flags.extend(strings(&SYSTEM_LIBRARIES));
         compile::link(&runner, &objects, &flags)?;
         Ok(runner)
@@ -292,6 +316,35 @@ impl Original {
         flags.push(format!("-fmacro-prefix-map={}/=", self.root.display()));
         flags
     }
+}
+
+/// Compiles what the runner tells the sanitizer's runtime: in the program itself it also reaches
+/// tests that start themselves without an environment.
+fn sanitizer_defaults(build: &Path, sanitizer: Sanitizer) -> Result<PathBuf> {
+    let source = format!("xtask/conformance/{sanitizer}-sanitizer.c");
+    let mut objects = Objects {
+        label: "the sanitizer's defaults",
+        dir: build.join("objects/defaults"),
+        flags: vec![format!("-DREPORTS=\"{REPORTS}\"")],
+        headers: Vec::new(),
+        sources: vec![workspace::root().join(source)],
+    }
+    .build()?;
+    objects.pop().context("one source and no object")
+}
+
+/// The flags that link the runtime of the compiler that builds our library, for the library to
+/// find in the program: all of it, since no object calls the interceptors.
+fn whole_runtime(sanitizer: Sanitizer) -> Result<Vec<String>> {
+    let runtime = sanitizer.runtime()?;
+    Ok(vec![
+        "-Wl,--export-dynamic".to_owned(),
+        format!(
+            "-Wl,--whole-archive,{},--no-whole-archive",
+            runtime.display()
+        ),
+        "-lresolv".to_owned(),
+    ])
 }
 
 /// Writes the manifest of a package whose only purpose is to depend on the original.

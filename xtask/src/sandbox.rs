@@ -62,6 +62,8 @@ pub(crate) struct Run {
     pub(crate) ended: Ended,
     /// Standard output and standard error, as they came.
     pub(crate) output: String,
+    /// What any process inside has left below [`init::REPORTS`], in the order of file names.
+    pub(crate) reports: Vec<String>,
     pub(crate) wall: Duration,
     /// User and system time of the program and of all processes it waited for.
     pub(crate) cpu: Duration,
@@ -181,6 +183,7 @@ impl Sandbox {
         Ok(Run {
             ended: report.ended,
             output,
+            reports: read_all(&scratch.join("reports"))?,
             wall: report.wall,
             cpu: report.cpu,
         })
@@ -220,6 +223,7 @@ impl Sandbox {
                 ("work".to_owned(), work),
                 ("home".to_owned(), self.room(scratch, "home", 0o755)?),
                 ("tmp".to_owned(), self.room(scratch, "tmp", 0o1777)?),
+                ("reports".to_owned(), self.room(scratch, "reports", 0o1777)?),
             ],
             covers: etc
                 .map(|file| {
@@ -295,6 +299,19 @@ fn clear_leftovers(all: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The texts of all files in `dir`.
+fn read_all(dir: &Path) -> Result<Vec<String>> {
+    let failed = || format!("cannot read {}", dir.display());
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).with_context(failed)? {
+        paths.push(entry.with_context(failed)?.path());
+    }
+    paths.sort();
+    let text = |path: &PathBuf| Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned());
+    let texts: Result<Vec<String>> = paths.iter().map(text).collect();
+    texts.with_context(failed)
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {

@@ -6,37 +6,126 @@
 //! the toolchain's component `rust-src`; then nothing needs to be suppressed.
 
 use crate::workspace;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use std::fmt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// Run tests under the address and thread sanitizers.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only this one: address or thread.
+    /// Only this one.
     #[arg(long)]
-    only: Option<String>,
+    only: Option<Sanitizer>,
+}
+
+/// A sanitizer of the compiler's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sanitizer {
+    Address,
+    Thread,
+}
+
+impl fmt::Display for Sanitizer {
+    /// Its name as compilers have it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Sanitizer::Address => "address",
+            Sanitizer::Thread => "thread",
+        })
+    }
+}
+
+impl Sanitizer {
+    /// Whether the standard library is built for the sanitizer as well.
+    fn builds_std(self) -> bool {
+        self == Sanitizer::Thread
+    }
+
+    /// What is missing for it, if anything is.
+    pub(crate) fn lacks(self) -> Option<&'static str> {
+        let version = nightly().arg("--version").output();
+        if !version.is_ok_and(|version| version.status.success()) {
+            Some("a nightly toolchain")
+        } else if self.builds_std() && !has_std_source() {
+            Some("the nightly toolchain's component rust-src")
+        } else {
+            None
+        }
+    }
+
+    /// A command of the nightly Cargo's that builds for the sanitizer.
+    fn cargo(self, subcommand: &str) -> Result<Command> {
+        let mut flags = format!("-Zsanitizer={self}");
+        let mut command = nightly();
+        command.args([subcommand, "--quiet", "--target", TARGET]);
+        match self.builds_std() {
+            true => drop(command.arg("-Zbuild-std")),
+            false => flags.push_str(" -Cunsafe-allow-abi-mismatch=sanitizer"),
+        }
+        command
+            .env("RUSTFLAGS", flags)
+            .env("CARGO_TARGET_DIR", self.target_dir()?)
+            .current_dir(workspace::root());
+        Ok(command)
+    }
+
+    fn target_dir(self) -> Result<PathBuf> {
+        workspace::target_subdir(format!("sanitize/{self}"))
+    }
+
+    /// Builds our shared library. It calls the sanitizer's runtime, which the program has to bring.
+    pub(crate) fn library(self) -> Result<PathBuf> {
+        if let Some(lack) = self.lacks() {
+            bail!("the {self} sanitizer needs {lack}");
+        }
+        let status = self
+            .cargo("rustc")?
+            .args(["-p", "blacklight-uv", "--lib", "--crate-type", "cdylib"])
+            .status()
+            .context("cannot run the nightly cargo")?;
+        ensure!(
+            status.success(),
+            "our library does not build for the {self} sanitizer"
+        );
+        Ok(self.target_dir()?.join(TARGET).join("debug/libuv.so"))
+    }
+
+    /// The runtime that comes with the nightly compiler. A process has room for one only.
+    pub(crate) fn runtime(self) -> Result<PathBuf> {
+        let output = toolchain(Command::new("rustc"))
+            .args(["--print", "target-libdir", "--target", TARGET])
+            .output()
+            .context("cannot run the nightly rustc")?;
+        let dir = String::from_utf8(output.stdout).context("an odd directory")?;
+        let short = match self {
+            Sanitizer::Address => "asan",
+            Sanitizer::Thread => "tsan",
+        };
+        let runtime = PathBuf::from(dir.trim()).join(format!("librustc-nightly_rt.{short}.a"));
+        ensure!(runtime.exists(), "there is no {}", runtime.display());
+        Ok(runtime)
+    }
 }
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// What runs under a sanitizer.
 struct Plan {
-    sanitizer: &'static str,
+    sanitizer: Sanitizer,
     /// The variable with options for the sanitizer's runtime, and these.
     options: (&'static str, &'static str),
-    /// Whether the standard library is built for the sanitizer as well.
-    builds_std: bool,
     arguments: &'static [&'static [&'static str]],
 }
 
 const PLANS: [Plan; 3] = [
     Plan {
-        sanitizer: "address",
+        sanitizer: Sanitizer::Address,
         options: (
             "ASAN_OPTIONS",
             "detect_leaks=1:detect_stack_use_after_return=1",
         ),
-        builds_std: false,
         arguments: &[
             &["-p", "blacklight-sys", "--lib"],
             &["-p", "blacklight-engine", "--lib", "--test", "pollers"],
@@ -73,12 +162,11 @@ const PLANS: [Plan; 3] = [
     },
     // These tests leave handles behind on purpose, as a program does that exits in a hurry.
     Plan {
-        sanitizer: "address",
+        sanitizer: Sanitizer::Address,
         options: (
             "ASAN_OPTIONS",
             "detect_leaks=0:detect_stack_use_after_return=1",
         ),
-        builds_std: false,
         arguments: &[&[
             "-p",
             "blacklight-uv",
@@ -91,9 +179,8 @@ const PLANS: [Plan; 3] = [
         ]],
     },
     Plan {
-        sanitizer: "thread",
+        sanitizer: Sanitizer::Thread,
         options: ("TSAN_OPTIONS", "halt_on_error=1"),
-        builds_std: true,
         arguments: &[
             &["-p", "blacklight-engine", "--lib"],
             &["-p", "blacklight-engine", "--test", "wakeups"],
@@ -108,6 +195,8 @@ const PLANS: [Plan; 3] = [
                 "faults",
                 "--test",
                 "fs",
+                "--test",
+                "processes",
                 "--test",
                 "signals",
                 "--test",
@@ -132,7 +221,11 @@ const PLANS: [Plan; 3] = [
 ];
 
 fn nightly() -> Command {
-    let mut command = Command::new("cargo");
+    toolchain(Command::new("cargo"))
+}
+
+/// Makes a command of Rust's one of the nightly toolchain's.
+fn toolchain(mut command: Command) -> Command {
     // The toolchain that runs this chore must not leak into the other.
     for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "RUSTDOC"] {
         command.env_remove(variable);
@@ -143,21 +236,13 @@ fn nightly() -> Command {
 
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let version = nightly().arg("--version").output();
-    if !version.is_ok_and(|version| version.status.success()) {
-        println!("no nightly toolchain is installed: sanitizers are left out");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let wanted = |plan: &&Plan| {
-        options
-            .only
-            .as_deref()
-            .is_none_or(|only| only == plan.sanitizer)
-    };
+    let wanted = |plan: &&Plan| options.only.is_none_or(|only| only == plan.sanitizer);
     for plan in PLANS.iter().filter(wanted) {
-        if plan.builds_std && !has_std_source() {
-            let sanitizer = plan.sanitizer;
-            println!("rust-src is not to be had: the {sanitizer} sanitizer is left out");
+        if let Some(lack) = plan.sanitizer.lacks() {
+            println!(
+                "without {lack}, the {} sanitizer is left out",
+                plan.sanitizer
+            );
             continue;
         }
         for arguments in plan.arguments {
@@ -177,20 +262,11 @@ fn has_std_source() -> bool {
 
 fn run_plan(plan: &Plan, arguments: &[&str]) -> Result<()> {
     println!("-- {} sanitizer: {}", plan.sanitizer, arguments.join(" "));
-    let mut flags = format!("-Zsanitizer={}", plan.sanitizer);
-    let mut command = nightly();
-    command.args(["test", "--quiet", "--target", TARGET]);
-    match plan.builds_std {
-        true => drop(command.arg("-Zbuild-std")),
-        false => flags.push_str(" -Cunsafe-allow-abi-mismatch=sanitizer"),
-    }
-    let target_dir = workspace::target_subdir(&format!("sanitize/{}", plan.sanitizer))?;
-    let status = command
+    let status = plan
+        .sanitizer
+        .cargo("test")?
         .args(arguments)
-        .env("RUSTFLAGS", flags)
-        .env("CARGO_TARGET_DIR", target_dir)
         .env(plan.options.0, plan.options.1)
-        .current_dir(workspace::root())
         .status()
         .context("cannot run the nightly cargo")?;
     ensure!(

@@ -3,6 +3,8 @@
 //! Each step is a command of its own, run as one would run it by hand and printed so that it
 //! can be. The first that fails ends the run.
 
+use crate::conformance::under::Under;
+use crate::sanitize::Sanitizer;
 use crate::workspace;
 use anyhow::{Context, Result, bail};
 use std::process::{Command, ExitCode};
@@ -103,6 +105,11 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     steps.push(chore(&["instructions"])?);
     steps.push(chore(&["packaging"])?);
     steps.push(chore(&["sanitize"])?);
+    for under in [Under::Tsan, Under::Asan] {
+        if under.sanitizer().and_then(Sanitizer::lacks).is_none() {
+            steps.push(chore(&["conformance", "--under", under.name()])?);
+        }
+    }
     Ok(steps)
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn target_dir() -> Result<&'static Path> {
 }
 
 /// A directory below the target directory, made if it is not there.
-pub(crate) fn target_subdir(name: &str) -> Result<PathBuf> {
+pub(crate) fn target_subdir(name: impl AsRef<Path>) -> Result<PathBuf> {
     let dir = target_dir()?.join(name);
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
     Ok(dir)

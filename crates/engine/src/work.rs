@@ -126,5 +126,6 @@ impl Drop for Receiver {
         if let Some(place) = self.place() {
             pool::forget(place, self.requests);
         }
+        self.see_senders_off();
     }
 }

@@ -7,23 +7,26 @@
 //! - All that the child needs is prepared beforehand, in a [`Script`]. The child allocates
 //!   nothing, takes no lock, and calls functions that are plain system calls only. In
 //!   particular it changes its user and group by the bare system calls: those of the C library
-//!   would change all threads of the *parent*.
+//!   would change all threads of the *parent*. So it does with what signals do, of which whoever
+//!   stands in for the C library's functions keeps book, in the parent's memory.
 //! - It runs on a stack of its own.
 //! - All signals are held back on the calling thread, and so in the child, until no handler of
 //!   the parent's is left in it.
 //!
 //! An error on the child's way to its program is left in the script. There are emulators
 //! (valgrind, qemu) in which the child gets a copy of the memory instead; until the first child
-//! has shown that it shares ours, errors come by a pipe as well.
+//! has shown that it shares ours, errors come by a pipe as well. And there are libraries that stand
+//! in for the C library's functions and keep book of them; the thread sanitizer's takes every
+//! child for one with books of its own. Where somebody stands in for clone(2), children get a copy.
 
 use crate::signal::hold_back_all;
 use crate::socket::{self, Direction};
 use crate::{Errno, RawFd, check};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 
@@ -215,9 +218,37 @@ struct Script {
 /// Whether children are known to run in our memory.
 static SHARES_MEMORY: AtomicBool = AtomicBool::new(false);
 
+/// What becomes of our memory in a child.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Memory {
+    Lent,
+    Copied,
+}
+
+impl Memory {
+    /// What suits this process. The C library has the function under a second name, which nobody
+    /// stands in for.
+    fn suitable() -> Memory {
+        static SUITABLE: OnceLock<Memory> = OnceLock::new();
+        // SAFETY: the names end in a NUL, and what they may name is not followed.
+        let address = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        *SUITABLE.get_or_init(|| {
+            let own = address(c"__clone");
+            match own.is_null() || own == address(c"clone") {
+                true => Memory::Lent,
+                false => Memory::Copied,
+            }
+        })
+    }
+}
+
 /// Starts a child. If it cannot run its program the child's error is the answer, and nothing
 /// is left of it.
 pub fn spawn(command: &Command<'_>) -> Result<Child, SpawnError> {
+    spawn_with(command, Memory::suitable())
+}
+
+fn spawn_with(command: &Command<'_>, memory: Memory) -> Result<Child, SpawnError> {
     let candidates = Candidates::new(command.file.to_bytes(), search_path(command.env))?;
     debug_assert!(candidates.text.ends_with(&[0]));
     let mut stdio = Vec::new();
@@ -228,7 +259,7 @@ pub fn spawn(command: &Command<'_>) -> Result<Child, SpawnError> {
     while stdio.len() < 3 {
         stdio.push(Stdio::Ignore);
     }
-    let mut report = match SHARES_MEMORY.load(Relaxed) {
+    let mut report = match memory == Memory::Lent && SHARES_MEMORY.load(Relaxed) {
         true => None,
         false => Some(report_pipe()?),
     };
@@ -251,7 +282,7 @@ pub fn spawn(command: &Command<'_>) -> Result<Child, SpawnError> {
         ran: false,
         error: 0,
     };
-    let child = start(&mut script)?;
+    let child = start(&mut script, memory)?;
     let error = match report.take() {
         _ if script.ran => {
             SHARES_MEMORY.store(true, Relaxed);
@@ -316,9 +347,14 @@ fn reap(pid: libc::pid_t) {
 }
 
 /// Makes the child and waits until it has run its program or ended.
-fn start(script: &mut Script) -> Result<Child, Errno> {
+fn start(script: &mut Script, memory: Memory) -> Result<Child, Errno> {
     let stack = Stack::take()?;
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let flags = libc::CLONE_VFORK
+        | libc::SIGCHLD
+        | match memory {
+            Memory::Lent => libc::CLONE_VM,
+            Memory::Copied => 0,
+        };
     let argument = ptr::from_mut(script).cast::<c_void>();
     let mut pidfd: c_int = -1;
     let clone = |flags: c_int, pidfd: &mut c_int| {
@@ -408,8 +444,8 @@ extern "C" fn child_main(script: *mut c_void) -> c_int {
         // SAFETY: `error` is an int. There is nobody to tell about a failure.
         unsafe { libc::write(script.report, (&raw const error).cast(), size_of::<c_int>()) };
     }
-    // SAFETY: ends the child and nothing else.
-    unsafe { libc::_exit(127) }
+    // To return is to end the child and nothing else.
+    127
 }
 
 /// The error number that the last call has left behind.
@@ -445,9 +481,14 @@ unsafe fn run(script: &mut Script) -> c_int {
         if let Err(error) = prepared {
             return error;
         }
-        let mut none = MaybeUninit::uninit();
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+        let none = 0u64;
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const none,
+            ptr::null_mut::<c_void>(),
+            size_of_val(&none),
+        );
         execute(script)
     }
 }
@@ -455,12 +496,18 @@ unsafe fn run(script: &mut Script) -> c_int {
 /// Gives every signal its default action: handlers must not run in borrowed memory, and what
 /// the parent ignores the child should not.
 fn reset_signals() {
-    // SAFETY: all zeros are a valid action: the default one, with an empty mask. Two signals
-    // cannot be changed, and two more belong to the C library, which refuses them.
-    unsafe {
-        let action: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        for signum in 1..=64 {
-            libc::sigaction(signum, &action, ptr::null_mut());
+    // The kernel's own structure: handler, flags, restorer, mask. All zeros are the default action.
+    let action = [0u64; 4];
+    for signum in 1..=64 {
+        // SAFETY: the kernel reads the action and writes no old one. Two signals cannot be changed.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signum,
+                &raw const action,
+                ptr::null_mut::<c_void>(),
+                size_of::<u64>(),
+            );
         }
     }
 }
@@ -652,5 +699,44 @@ pub fn kill_by_pidfd(pidfd: &OwnedFd, pid: i32, signum: i32) -> Result<(), Errno
         // A sandbox may know nothing of this call.
         Err(Errno::ENOSYS | Errno::EPERM | Errno::EBADF) => kill(pid, signum),
         sent => sent.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spawn_by_name(file: &CStr, memory: Memory) -> Result<Child, SpawnError> {
+        let args: StringsBuf<'_> = [file].into_iter().collect();
+        let command = Command {
+            file,
+            args: args.strings(),
+            env: None,
+            cwd: None,
+            detached: false,
+            uid: None,
+            gid: None,
+            stdio: &[],
+        };
+        spawn_with(&command, memory)
+    }
+
+    #[test]
+    fn memory_is_lent_where_nobody_stands_in_for_clone() {
+        assert_eq!(Memory::suitable(), Memory::Lent);
+    }
+
+    #[test]
+    fn a_child_with_a_copy_of_the_memory_runs_its_program_or_reports() {
+        // Once a child has borrowed the memory, errors are looked for there; not so for copies.
+        for memory in [Memory::Copied, Memory::Lent, Memory::Copied] {
+            let child = spawn_by_name(c"true", memory).unwrap();
+            let mut status = -1;
+            // SAFETY: there is room for the status.
+            let waited = unsafe { libc::waitpid(child.pid, &mut status, 0) };
+            assert_eq!((waited, status), (child.pid, 0));
+            let failed = spawn_by_name(c"no-such-program", memory).unwrap_err();
+            assert_eq!((failed.error, failed.in_child), (Errno::ENOENT, true));
+        }
     }
 }

@@ -31,7 +31,8 @@ unsafe extern "C" fn uv_async_init(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_async_send(async_: *mut uv_async_t) -> c_int {
     // SAFETY: the caller gives us an initialised handle, whose loop has not been closed. We
-    // look at two fields that do not change, and at nothing of the engine.
+    // look at two fields that do not change, and at nothing of the engine. Should the loop be
+    // closed over this very send, it waits until we are done with the mailbox.
     unsafe {
         let Some(mailbox) = (*async_).mailbox.as_ref() else {
             return Errno::EINVAL.code();

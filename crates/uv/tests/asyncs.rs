@@ -18,6 +18,10 @@ struct Async {
     rest: [u8; 120],
 }
 
+/// A `uv_idle_t`.
+#[repr(C, align(16))]
+struct Idle([u8; 120]);
+
 type Callback = unsafe extern "C" fn(*mut Async);
 
 unsafe extern "C" {
@@ -26,6 +30,8 @@ unsafe extern "C" {
     fn uv_run(lp: *mut Loop, mode: c_int) -> c_int;
     fn uv_async_init(lp: *mut Loop, handle: *mut Async, cb: Option<Callback>) -> c_int;
     fn uv_async_send(handle: *mut Async) -> c_int;
+    fn uv_idle_init(lp: *mut Loop, handle: *mut Idle) -> c_int;
+    fn uv_idle_start(handle: *mut Idle, cb: Option<unsafe extern "C" fn(*mut Idle)>) -> c_int;
     fn uv_close(handle: *mut Async, cb: Option<Callback>);
 }
 
@@ -77,6 +83,50 @@ impl Sender {
                 assert_eq!(uv_async_send(self.0), 0);
             }
         }
+    }
+}
+
+unsafe extern "C" fn close_both(handle: *mut Async) {
+    // SAFETY: both handles are initialised, and this is their loop's thread.
+    unsafe {
+        uv_close((*handle).data.cast_mut().cast(), None);
+        uv_close(handle, None);
+    }
+}
+
+unsafe extern "C" fn go_on(_: *mut Idle) {}
+
+#[test]
+fn a_loop_may_be_closed_over_the_send_that_it_was_waiting_for() {
+    for _ in 0..200 {
+        let mut lp = Box::new(Loop([0; 848]));
+        let mut idle = Box::new(Idle([0xEE; 120]));
+        let mut handle = Box::new(Async {
+            data: (&raw mut *idle).cast(),
+            rest: [0xEE; 120],
+        });
+        // SAFETY: the handles and the loop live until all is closed, which only the send leads to.
+        unsafe {
+            assert_eq!(uv_loop_init(&mut *lp), 0);
+            assert_eq!(uv_async_init(&mut *lp, &mut *handle, Some(close_both)), 0);
+            // Who sends to a loop that does not sleep has nothing to do with it afterwards.
+            assert_eq!(uv_idle_init(&mut *lp, &mut *idle), 0);
+            assert_eq!(uv_idle_start(&mut *idle, Some(go_on)), 0);
+        }
+        let sender = Sender(&mut *handle);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let sender = sender;
+                // SAFETY: as above.
+                assert_eq!(unsafe { uv_async_send(sender.0) }, 0);
+            });
+            // SAFETY: as above. The sender may still be on its way out of its call.
+            unsafe {
+                assert_eq!(uv_run(&mut *lp, 0), 0);
+                assert_eq!(uv_loop_close(&mut *lp), 0);
+            }
+            drop((idle, handle, lp));
+        });
     }
 }
 

@@ -221,6 +221,7 @@ mod tests {
         Run {
             ended: Ended::Exited(0),
             output: output.to_owned(),
+            reports: Vec::new(),
             wall: Duration::from_secs(3),
             cpu: Duration::from_millis(1500),
         }

@@ -9,6 +9,8 @@ use std::time::Duration;
 pub(crate) struct Verdict {
     pub(crate) outcome: Outcome,
     pub(crate) output: String,
+    /// What sanitizers have reported.
+    pub(crate) reports: String,
     pub(crate) wall: Duration,
 }
 
@@ -21,6 +23,8 @@ pub(crate) enum Outcome {
     /// The test, a helper or the runner calls a function that the library does not have.
     Needs(String),
     TimedOut,
+    /// A sanitizer has reported something, which is summed up.
+    Reported(String),
     /// The test said no, in the words of the runner.
     Failed(String),
 }
@@ -32,6 +36,7 @@ impl fmt::Display for Outcome {
             Outcome::Skipped(reason) => write!(formatter, "skipped: {reason}"),
             Outcome::Needs(function) => write!(formatter, "needs {function}"),
             Outcome::TimedOut => formatter.write_str("timed out"),
+            Outcome::Reported(summary) => write!(formatter, "reported: {summary}"),
             Outcome::Failed(reason) => write!(formatter, "failed: {reason}"),
         }
     }
@@ -42,6 +47,7 @@ impl Verdict {
         Verdict {
             outcome: parse(&run),
             output: run.output,
+            reports: run.reports.concat(),
             wall: run.wall,
         }
     }
@@ -58,9 +64,10 @@ impl Verdict {
         !self.passed() && !self.skipped()
     }
 
-    /// A function that is missing is missing the next time as well.
+    /// A function that is missing is missing the next time as well, and what was reported once
+    /// is true even if it does not happen again.
     pub(crate) fn deserves_retry(&self) -> bool {
-        self.failed() && !matches!(self.outcome, Outcome::Needs(_))
+        self.failed() && !matches!(self.outcome, Outcome::Needs(_) | Outcome::Reported(_))
     }
 }
 
@@ -72,6 +79,9 @@ pub(crate) fn parse_list(output: &str) -> Vec<String> {
 
 /// Reads the runner's TAP output for a single test.
 fn parse(run: &Run) -> Outcome {
+    if let Some(report) = run.reports.first() {
+        return Outcome::Reported(summary(report).to_owned());
+    }
     let result = run
         .output
         .lines()
@@ -86,6 +96,19 @@ fn parse(run: &Run) -> Outcome {
         }
         _ => parse_failure(run),
     }
+}
+
+/// The line in which a sanitizer sums a report up; its first if it did not come to that.
+fn summary(report: &str) -> &str {
+    let summed_up = report
+        .lines()
+        .find_map(|line| line.strip_prefix("SUMMARY: "));
+    let first = || {
+        report
+            .lines()
+            .find(|line| !line.trim_matches('=').is_empty())
+    };
+    summed_up.or_else(first).unwrap_or("nothing")
 }
 
 fn parse_failure(run: &Run) -> Outcome {
@@ -134,6 +157,7 @@ mod tests {
         parse(&Run {
             ended,
             output: output.to_owned(),
+            reports: Vec::new(),
             wall: Duration::ZERO,
             cpu: Duration::ZERO,
         })
@@ -197,6 +221,25 @@ mod tests {
             outcome(output, Ended::Exited(127)),
             Outcome::Needs("uv_timer_init".to_owned())
         );
+    }
+
+    #[test]
+    fn a_report_counts_more_than_what_the_runner_says() {
+        let run = |report: &str| {
+            Verdict::of(Run {
+                ended: Ended::Exited(0),
+                output: "ok 1 - timer\n".to_owned(),
+                reports: vec![report.to_owned()],
+                wall: Duration::ZERO,
+                cpu: Duration::ZERO,
+            })
+        };
+        let race = run("==================\nWARNING: data race\nSUMMARY: data race in f\n");
+        assert_eq!(race.outcome, Outcome::Reported("data race in f".to_owned()));
+        assert!(race.failed() && !race.deserves_retry());
+        let cut_short = run("==================\nFATAL: out of memory\n");
+        let expected = Outcome::Reported("FATAL: out of memory".to_owned());
+        assert_eq!(cut_short.outcome, expected);
     }
 
     #[test]

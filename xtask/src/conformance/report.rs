@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How many lines of a failed test's output are shown.
 const LINES_SHOWN: usize = 4;
 
+/// How many lines of a sanitizer's reports are shown: the first report is what matters.
+const REPORT_LINES_SHOWN: usize = 60;
+
 /// Prints the table by topic, the failures, and what is reported apart.
 pub(crate) fn print(judged: &[Tested], apart: &[Tested], took: Duration, log: &Path) {
     print_failures(judged);
@@ -96,6 +99,9 @@ fn print_failures(judged: &[Tested]) {
             .filter(|line| !line.is_empty())
             .collect();
         for line in &lines[lines.len().saturating_sub(LINES_SHOWN)..] {
+            println!("    {line}");
+        }
+        for line in test.verdict.reports.lines().take(REPORT_LINES_SHOWN) {
             println!("    {line}");
         }
     }

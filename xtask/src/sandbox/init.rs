@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 /// The mount point of all that is specific to the sandbox. Every Debian has it.
 pub(crate) const HOUSE: &str = "/srv";
 pub(crate) const HOME: &str = "/srv/home";
+/// Where programs leave what is not for their output.
+pub(crate) const REPORTS: &str = "/srv/reports";
 
 /// Loopback in both families. Whatever is sent elsewhere goes to the loopback device as well and is
 /// dropped there for want of a local address: a connection outside neither leaves the
