@@ -178,9 +178,11 @@ impl Mailbox {
     ///
     /// May be called from any thread and from signal handlers.
     pub fn send(&self, ticket: Ticket) {
-        let Some(cell) = self.cell(ticket.cell) else {
+        let (segment, place) = locate(ticket.cell);
+        let Some(segment) = self.segments.get(segment).and_then(OnceLock::get) else {
             return;
         };
+        let cell = &segment.cells[place];
         // The ticket is checked and the cell marked in one step: the handle may be closed at
         // this very moment, and the cell be given to another.
         let marked = cell.state.fetch_update(SeqCst, Relaxed, |state| {
@@ -189,11 +191,10 @@ impl Mailbox {
         if marked.is_err() || marked.is_ok_and(|before| before & MARKED != 0) {
             return;
         }
-        let (at, bit) = (ticket.cell / GROUP, 1 << (ticket.cell % GROUP));
-        let group = self.group(at);
-        if group.noted.fetch_or(bit, SeqCst) == 0 {
+        let group = &segment.groups[place / GROUP as usize];
+        if group.noted.fetch_or(1 << (ticket.cell % GROUP), SeqCst) == 0 {
             self.leaving.fetch_add(1, Relaxed);
-            Self::push(&self.top, at, &group.below);
+            Self::push(&self.top, ticket.cell / GROUP, &group.below);
             self.wake();
             self.leaving.fetch_sub(1, Release);
         }
