@@ -22,6 +22,7 @@ on_each_mechanism!(
     answers_of_a_run_that_was_given_up_are_reported,
     writes_that_wait_arrive_whole_and_in_order,
     messages_that_wait_stay_apart,
+    memory_that_is_not_there_fails_its_own_write_only,
 );
 
 /// A message that can be written: the memory that the engine is lent.
@@ -373,4 +374,43 @@ fn message_pair() -> (UnixStream, UnixStream) {
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     let (one, other) = socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
     (one.into(), other.into())
+}
+
+/// A write between two others that lends an address at which there is nothing.
+fn memory_that_is_not_there_fails_its_own_write_only(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    fill(&ours);
+    theirs.set_nonblocking(true).unwrap();
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    let mut nowhere = Slice(std::ptr::without_provenance(1), 5);
+    // SAFETY: the array is there until the engine has reported it; the kernel looks at what it
+    // describes, and says that there is nothing.
+    let bad = unsafe { Buffers::new((&raw mut nowhere).cast(), 1) };
+    let writes = [
+        Buffers::owned(b"before".into()),
+        bad,
+        Buffers::owned(b"behind".into()),
+    ];
+    for (token, buffers) in (2..).zip(writes) {
+        engine
+            .stream_write(stream, Token(token), buffers, None)
+            .unwrap();
+    }
+    let (mut received, mut events) = (Vec::new(), Vec::new());
+    while events.len() < 3 {
+        let mut room = [0; 4096];
+        while let Ok(count) = theirs.read(&mut room) {
+            received.extend_from_slice(&room[..count]);
+        }
+        run(&mut engine, Mode::NoWait, |_, event| events.push(event));
+    }
+    let expected = [
+        Event::Write(Token(2), Ok(()), 6),
+        Event::Write(Token(3), Err(Errno::EFAULT), 0),
+        Event::Write(Token(4), Ok(()), 6),
+    ];
+    assert_eq!(events, expected);
+    let _ = theirs.read_to_end(&mut received);
+    assert!(received.ends_with(b"\0beforebehind"));
 }
