@@ -10,7 +10,7 @@ use crate::process::Processes;
 use crate::ring::RingState;
 use crate::signal::Signals;
 use crate::slab::{NIL, Slab};
-use crate::spin::Spin;
+use crate::spin::{Price, Spin};
 use crate::stream::Streams;
 use crate::timer_queue::TimerQueue;
 use crate::tty::Terminal;
@@ -75,10 +75,15 @@ pub struct Engine {
     pub(crate) active_requests: u32,
     pub(crate) blocked_signals: Option<SignalSet>,
     pub(crate) metrics: Metrics,
+    /// How many events the last poll had.
+    pub(crate) last_events: usize,
     /// Whether the last wait for events has slept.
     pub(crate) slept: bool,
     /// Whether it pays to wait awake for mail.
     pub(crate) spin: Spin,
+    /// Whether it pays to wait awake for what the poller has to tell.
+    pub(crate) io_spin: Spin,
+    pub(crate) price_of_sleep: Price,
     pub(crate) measures_idle_time: bool,
     pub(crate) idle_time: Arc<IdleTime>,
 }
@@ -112,8 +117,11 @@ impl Engine {
             active_requests: 0,
             blocked_signals: None,
             metrics: Metrics::default(),
+            last_events: 0,
             slept: false,
             spin: Spin::new(),
+            io_spin: Spin::new(),
+            price_of_sleep: Price::default(),
             measures_idle_time: false,
             idle_time: Arc::default(),
         })
@@ -205,7 +213,10 @@ impl Engine {
 
     /// How long a poll would sleep now, in nanoseconds.
     pub fn backend_timeout(&mut self) -> Timeout {
-        self.poll_timeout()
+        match self.watchers.has_left() {
+            true => Some(0),
+            false => self.poll_timeout(),
+        }
     }
 
     /// Holds back the profiling signal while the loop waits for events.

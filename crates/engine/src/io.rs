@@ -11,6 +11,12 @@
 //! same batch.
 //!
 //! At most one started watcher exists per descriptor.
+//!
+//! An owner that always finds out when there is nothing more has its watcher *follow edges*,
+//! where the poller can do that: the kernel then tells of changes only, and need not look at the
+//! descriptor again on each wait. What has been told and not used up is kept here, as `left`; as
+//! long as it is wanted, it is told again in every turn. So to its owner such a watcher looks
+//! like any other.
 
 use crate::engine::Engine;
 use crate::slab::{NIL, Slab};
@@ -24,6 +30,11 @@ pub(crate) const ASKABLE: u32 = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
 /// Mechanisms that cannot know that do repeat it.
 pub(crate) const ONCE: u32 = epoll::ONCE;
 const UNASKED: u32 = POLLERR | POLLHUP | POLLNVAL;
+/// Asked for by every watcher that follows edges: what makes a read stop before the end of what
+/// is there.
+const STOPPERS: u32 = POLLRDHUP | POLLPRI;
+/// An event that says nothing new: what it is about is in what the watcher has left.
+const REMINDER: u32 = 0;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Owner {
@@ -54,6 +65,11 @@ pub(crate) struct Watcher {
     pub(crate) owner: Owner,
     wanted: u32,
     current: u32,
+    /// What has been told and not used up, if it follows edges.
+    left: u32,
+    follows_edges: bool,
+    /// In the list of those to be looked at for what is left.
+    is_noted: bool,
     epoch: u32,
     /// Its place in the queue of changes, or `NIL`.
     queued: u32,
@@ -73,7 +89,31 @@ pub(crate) struct Watchers {
     pending: VecDeque<u32>,
     /// Those that have not.
     fed: usize,
+    /// Watchers that may have something left.
+    noted: Vec<u32>,
     epochs: u32,
+}
+
+impl Watcher {
+    /// What the kernel is asked for on the watcher's behalf.
+    fn asked(&self) -> u32 {
+        match self.follows_edges {
+            true => self.wanted | self.current | POLLIN | STOPPERS,
+            false => self.wanted,
+        }
+    }
+
+    /// How the kernel is asked for that.
+    fn trigger(&self) -> u32 {
+        match self.follows_edges {
+            true => epoll::EDGE,
+            false => 0,
+        }
+    }
+
+    fn has_left(&self) -> bool {
+        self.left & self.wanted != 0
+    }
 }
 
 impl Watchers {
@@ -84,6 +124,7 @@ impl Watchers {
             changes: Vec::new(),
             pending: VecDeque::new(),
             fed: 0,
+            noted: Vec::new(),
             epochs: 0,
         }
     }
@@ -108,11 +149,16 @@ impl Watchers {
             .try_reserve(watchers.saturating_sub(self.changes.len()))?;
         self.pending
             .try_reserve(watchers.saturating_sub(self.pending.len()))?;
+        self.noted
+            .try_reserve(watchers.saturating_sub(self.noted.len()))?;
         let watcher = Watcher {
             fd,
             owner,
             wanted: 0,
             current: 0,
+            left: 0,
+            follows_edges: false,
+            is_noted: false,
             epoch: 0,
             queued: NIL,
             pending: None,
@@ -158,6 +204,40 @@ impl Watchers {
         self.slab[index].wanted
     }
 
+    /// Has the watcher looked at for what is left before the next poll.
+    #[inline]
+    fn note(&mut self, index: u32) {
+        if !std::mem::replace(&mut self.slab[index].is_noted, true) {
+            self.noted.push(index);
+        }
+    }
+
+    /// The watcher of a registration that still holds.
+    #[inline]
+    fn registered(&self, data: u64) -> Option<u32> {
+        let (index, epoch) = (data as u32, (data >> 32) as u32);
+        if index as usize >= self.slab.capacity() {
+            return None;
+        }
+        let watcher = &self.slab[index];
+        (watcher.epoch == epoch && watcher.current != 0).then_some(index)
+    }
+
+    /// Remembers what the kernel has told, and returns all that has not been used up.
+    #[inline]
+    fn add_left(&mut self, index: u32, mask: u32) -> u32 {
+        self.note(index);
+        let watcher = &mut self.slab[index];
+        watcher.left |= mask;
+        watcher.left
+    }
+
+    /// Whether something is left of what was told, and wanted.
+    pub(crate) fn has_left(&self) -> bool {
+        let mut noted = self.noted.iter();
+        noted.any(|&index| self.slab[index].has_left())
+    }
+
     /// Queues the watcher's owner to be called outside of the poll phase.
     pub(crate) fn feed(&mut self, index: u32, why: Pending) {
         if self.slab[index].pending.replace(why).is_none() {
@@ -177,6 +257,7 @@ impl Watchers {
     fn withdraw(&mut self, index: u32) -> Option<RawFd> {
         let watcher = &mut self.slab[index];
         watcher.wanted = 0;
+        watcher.left = 0;
         let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));
         if let Ok(at) = usize::try_from(fd)
             && self.by_fd.get(at) == Some(&index)
@@ -222,6 +303,9 @@ impl Engine {
         if mask & !watcher.current != 0 && watcher.queued == NIL {
             watcher.queued = self.watchers.changes.len() as u32;
             self.watchers.changes.push(index);
+        }
+        if watcher.has_left() {
+            self.watchers.note(index);
         }
         Ok(())
     }
@@ -293,17 +377,18 @@ impl Engine {
             if watcher.wanted & !watcher.current == 0 {
                 continue;
             }
+            let (asked, trigger) = (watcher.asked(), watcher.trigger());
             let result = if watcher.current == 0 {
                 self.watchers.epochs = epoch;
                 watcher.epoch = epoch;
                 self.poller
-                    .add(watcher.fd, watcher.wanted, data(index, epoch))
+                    .add(watcher.fd, asked | trigger, data(index, epoch))
             } else {
                 let data = data(index, watcher.epoch);
-                self.poller.modify(watcher.fd, watcher.wanted, data)
+                self.poller.modify(watcher.fd, asked | trigger, data)
             };
             match result {
-                Ok(()) => watcher.current = watcher.wanted,
+                Ok(()) => watcher.current = asked,
                 Err(error) => self.watchers.feed(index, Pending::Refused(error)),
             }
         }
@@ -314,15 +399,14 @@ impl Engine {
     /// of date or nobody wants it.
     #[inline]
     pub(crate) fn io_match(&mut self, mask: u32, data: u64) -> Option<(u32, u32)> {
-        let (index, epoch) = (data as u32, (data >> 32) as u32);
-        if index as usize >= self.watchers.slab.capacity() {
-            return None;
-        }
+        let index = self.watchers.registered(data)?;
+        let watcher = &self.watchers.slab[index];
+        let told = match watcher.follows_edges {
+            true => self.watchers.add_left(index, mask),
+            false => mask,
+        };
         let watcher = &mut self.watchers.slab[index];
-        if watcher.epoch != epoch || watcher.current == 0 {
-            return None;
-        }
-        let events = mask & (watcher.wanted | UNASKED);
+        let events = told & (watcher.wanted | UNASKED);
         if events & ASKABLE != 0 {
             return Some((index, events));
         }
@@ -331,13 +415,90 @@ impl Engine {
             // has been read. The owner finds out by doing what it wanted to do.
             return Some((index, events | watcher.wanted));
         }
+        if mask == REMINDER {
+            return None;
+        }
         if watcher.wanted == 0 {
             watcher.current = 0;
+            watcher.left = 0;
             self.poller.remove(watcher.fd);
-        } else if self.poller.modify(watcher.fd, watcher.wanted, data).is_ok() {
-            watcher.current = watcher.wanted;
+            return None;
+        }
+        let kept = match watcher.follows_edges {
+            true => watcher.wanted | STOPPERS,
+            false => watcher.wanted,
+        };
+        let asked = kept | watcher.trigger();
+        if kept != watcher.current && self.poller.modify(watcher.fd, asked, data).is_ok() {
+            watcher.current = kept;
+            // The kernel tells again what there is of that.
+            watcher.left = 0;
         }
         None
+    }
+
+    /// Lets the kernel tell the watcher of changes only, if it can do that: its owner says each
+    /// time that it has used up what there was. Not to be changed while it is started.
+    pub(crate) fn io_follow_edges(&mut self, index: u32) {
+        self.watchers.slab[index].follows_edges = self.poller.is_epoll();
+    }
+
+    /// Lets the kernel tell the watcher in every turn what there is, after all.
+    pub(crate) fn io_follow_levels(&mut self, index: u32) {
+        let watcher = &mut self.watchers.slab[index];
+        if std::mem::replace(&mut watcher.follows_edges, false) {
+            let wanted = watcher.wanted;
+            self.io_withdraw(index);
+            if wanted != 0 {
+                // It was started before, so there is room for it.
+                let _ = self.io_start(index, wanted);
+            }
+        }
+    }
+
+    /// There is nothing more of `bits`, until the kernel says that there is.
+    #[inline]
+    pub(crate) fn io_used_up(&mut self, index: u32, bits: u32) {
+        self.watchers.slab[index].left &= !bits;
+    }
+
+    /// A read has given less than it could take. There is nothing more to read, unless something
+    /// else has made it stop.
+    #[inline]
+    pub(crate) fn io_read_short(&mut self, index: u32) {
+        let watcher = &mut self.watchers.slab[index];
+        if watcher.left & (STOPPERS | UNASKED) == 0 {
+            watcher.left &= !POLLIN;
+        }
+    }
+
+    /// Keeps what the kernel has told and nobody has looked at, because a run was given up in the
+    /// middle of a batch: it will not say so again.
+    pub(crate) fn io_salvage(&mut self) {
+        for at in 0.. {
+            let Some((mask, data)) = self.poller.event(at) else {
+                break;
+            };
+            if let Some(index) = self.watchers.registered(data)
+                && self.watchers.slab[index].follows_edges
+            {
+                self.watchers.add_left(index, mask);
+            }
+        }
+        self.poller.clear();
+    }
+
+    /// Adds to the batch what the last turn has left over.
+    pub(crate) fn io_tell_left(&mut self) {
+        for at in 0..self.watchers.noted.len() {
+            let index = self.watchers.noted[at];
+            let watcher = &mut self.watchers.slab[index];
+            watcher.is_noted = false;
+            if watcher.has_left() {
+                self.poller.tell((REMINDER, data(index, watcher.epoch)));
+            }
+        }
+        self.watchers.noted.clear();
     }
 
     /// The next pending callback.
@@ -354,6 +515,8 @@ impl Engine {
         for index in 0..watchers.slab.capacity() as u32 {
             let watcher = &mut watchers.slab[index];
             watcher.current = 0;
+            watcher.left = 0;
+            watcher.follows_edges &= self.poller.is_epoll();
             watcher.queued = NIL;
             if watcher.wanted != 0 {
                 watcher.queued = watchers.changes.len() as u32;

@@ -72,6 +72,10 @@ const MAX_PENDING_ROUNDS: u32 = 8;
 /// A wait that returned this fast has not slept: its events were there before.
 const NO_SLEEP_NS: u64 = 10_000;
 
+/// Where more events than this come at once, sleeping lets still more of them gather for the
+/// next turn, which is worth more than being quick.
+const FEW_EVENTS: usize = 2;
+
 /// How long to hold still after the kernel has failed to wait for us, so that a broken
 /// poller costs no more than a little latency.
 const BROKEN_POLLER_NS: u64 = 1_000_000;
@@ -269,6 +273,7 @@ impl Engine {
     fn enter(&mut self, run: &mut Run) -> Phase {
         self.receiver.awake();
         self.abandon_stream();
+        self.io_salvage();
         if run.mode == Mode::NoWait {
             // Whoever drives the loop like this may be waiting for our descriptor, and a sender
             // may be about to write to it for what we have seen already: look, and clear it.
@@ -378,6 +383,7 @@ impl Engine {
                 || self.signals.has_pending()
                 || self.processes.has_ended()
                 || self.ring.has_completed()
+                || self.watchers.has_left()
             {
                 timeout = Some(0);
             }
@@ -389,6 +395,9 @@ impl Engine {
                 return;
             }
             let spun = timeout != Some(0) && self.spin_for_mail();
+            if timeout != Some(0) && !spun && self.spin_for_io(timeout) {
+                return;
+            }
             if timeout != Some(0) && !self.receiver.fall_asleep() {
                 timeout = Some(0);
             }
@@ -404,14 +413,8 @@ impl Engine {
                     self.receiver.awake();
                 }
             }
-            // Completed requests are counted one by one when they are collected.
-            let signalled = self.signals.has_pending();
-            self.receiver.had_sends = self.receiver.mailbox.has_sends();
-            let events =
-                self.poller.len() + usize::from(self.receiver.had_sends) + usize::from(signalled);
-            self.count_events(events as u64);
-            let has_completed = !self.receiver.mailbox.is_empty() || self.ring.has_completed();
-            if events > 0 || timeout == Some(0) || has_completed {
+            self.io_tell_left();
+            if self.has_something() || timeout == Some(0) {
                 return;
             }
             if let Some(deadline_ns) = deadline_ns {
@@ -421,6 +424,58 @@ impl Engine {
                 timeout = Some(deadline_ns - self.now_ns);
             }
         }
+    }
+
+    /// Counts what the last wait has brought; whether that is anything.
+    fn has_something(&mut self) -> bool {
+        // Completed requests are counted one by one when they are collected.
+        let signalled = self.signals.has_pending();
+        self.receiver.had_sends = self.receiver.mailbox.has_sends();
+        let events =
+            self.poller.len() + usize::from(self.receiver.had_sends) + usize::from(signalled);
+        self.count_events(events as u64);
+        events > 0 || !self.receiver.mailbox.is_empty() || self.ring.has_completed()
+    }
+
+    /// Waits awake for a moment if the poller had something to tell in the last turn, and if
+    /// waiting awake for it has paid lately. Returns whether there is something, which the
+    /// poller has then been asked about.
+    fn spin_for_io(&mut self, timeout: Timeout) -> bool {
+        let limit_ns = self.price_of_sleep.worth_ns();
+        let limit_ns = timeout.map_or(limit_ns, |timeout| timeout.min(limit_ns));
+        let few = (1..=FEW_EVENTS).contains(&self.last_events);
+        if !few || limit_ns == 0 || !self.poller.is_epoll() {
+            return false;
+        }
+        let Some(spin) = self.io_spin.begin(0) else {
+            return false;
+        };
+        if self.measures_idle_time {
+            self.idle_time.enter(self.poller.now_ns());
+        }
+        let mut looks = 0;
+        let found = spin.until(limit_ns, || {
+            looks += 1;
+            // A poller that fails is seen to when it is asked to sleep.
+            let told = self.poller.wait(Some(0), self.blocked_signals.as_ref());
+            self.poller.len() > 0
+                || told.is_err()
+                || !self.receiver.mailbox.is_empty()
+                || self.signals.has_pending()
+                || self.ring.has_completed()
+        });
+        // What was there at once would have been there for a sleeper too.
+        if looks > 1 {
+            self.io_spin.end(found);
+        }
+        self.update_time();
+        if self.measures_idle_time {
+            self.idle_time.leave(self.now_ns);
+        }
+        self.slept = looks > 1;
+        self.receiver.signalled &= !found;
+        self.io_tell_left();
+        found && self.has_something()
     }
 
     /// Counts events that the last wait has brought.
@@ -438,8 +493,15 @@ impl Engine {
         if timed {
             self.idle_time.enter(self.poller.now_ns());
         }
+        let measure = match timeout != Some(0) && self.poller.is_epoll() {
+            true => self.price_of_sleep.begin(),
+            false => None,
+        };
         let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
         self.update_time();
+        if let Some(measure) = measure {
+            self.price_of_sleep.end(measure);
+        }
         if let Err(error) = result
             && error != Errno::EINTR
         {
@@ -469,6 +531,8 @@ impl Engine {
             }
             let Some((mask, data)) = self.poller.event(run.cursor) else {
                 if !self.poller.is_full() || run.polls == MAX_POLLS {
+                    self.last_events = self.poller.len();
+                    self.poller.clear();
                     return None;
                 }
                 run.polls += 1;

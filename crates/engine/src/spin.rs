@@ -7,12 +7,25 @@
 //! that a program which does not profit pays next to nothing. And it must not cost those who
 //! do something: who waits awake offers its processor to them all the while, and where more
 //! threads than processors are known to be busy nobody waits awake.
+//!
+//! How long that moment may be depends on what a sleep costs, which differs by a factor of ten
+//! between a machine of one's own and a rented one, where a processor that has nothing to do is
+//! given back. For descriptors, whose next event may be far off, it is therefore measured.
 
 use blacklight_sys::clock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// How long to wait awake: about what a sleep and a wake-up cost.
-const SPIN_NS: u64 = 20_000;
+/// How long to wait awake for other threads of this process.
+pub(crate) const SPIN_NS: u64 = 20_000;
+
+/// The most that a sleep is taken to cost.
+const MAX_PRICE_NS: u64 = 25_000;
+
+/// One of so many sleeps is measured.
+const SAMPLE: u32 = 32;
+
+/// A sleep that was shorter than this may have been none.
+const SLEEP_NS: u64 = 10_000;
 
 /// The longest that others may keep the processor meanwhile: less than any scheduler gives to
 /// one that goes on computing.
@@ -20,6 +33,11 @@ const AWAY_NS: u64 = 200_000;
 
 /// The most tries that are left out after tries in vain.
 const MAX_SKIP: u32 = 1024;
+
+/// The part of its penalty that each success takes from a place. One try in vain doubles it, so
+/// that tries follow each other only where five out of six succeed: in vain, one costs more than
+/// a success saves.
+const FORGIVEN: u32 = 8;
 
 /// Whether and how long it pays to wait awake in one place.
 #[derive(Debug)]
@@ -56,7 +74,7 @@ impl Spin {
     pub(crate) fn new() -> Spin {
         Spin {
             skip: 0,
-            penalty: 1,
+            penalty: FORGIVEN,
         }
     }
 
@@ -74,7 +92,7 @@ impl Spin {
     #[inline]
     pub(crate) fn end(&mut self, found: bool) {
         if found {
-            self.penalty = 1;
+            self.penalty -= self.penalty / FORGIVEN;
         } else {
             self.skip = self.penalty;
             self.penalty = (self.penalty * 2).min(MAX_SKIP);
@@ -83,17 +101,11 @@ impl Spin {
 }
 
 impl Try {
-    /// Waits until `ready` says yes, or long enough; whether it said yes in time. Whoever
+    /// Waits until `is_ready` says yes, or for `limit_ns`; whether it said yes in time. Whoever
     /// else could run on this processor does so meanwhile, above all the one we wait for. If
     /// they keep the processor for long, it was in vain: a sleeper would have been woken.
     #[inline]
-    pub(crate) fn until(self, ready: impl Fn() -> bool) -> bool {
-        let is_ready = || {
-            (0..16).any(|_| {
-                std::hint::spin_loop();
-                ready()
-            })
-        };
+    pub(crate) fn until(self, limit_ns: u64, mut is_ready: impl FnMut() -> bool) -> bool {
         if is_ready() {
             return true;
         }
@@ -107,10 +119,73 @@ impl Try {
             if is_ready() {
                 return true;
             }
-            if waited_ns >= SPIN_NS {
+            if waited_ns >= limit_ns {
                 return false;
             }
         }
+    }
+}
+
+/// Whether `ready` says yes within a few looks, for those that cost next to nothing.
+#[inline]
+pub(crate) fn soon(ready: impl Fn() -> bool) -> bool {
+    (0..16).any(|_| {
+        std::hint::spin_loop();
+        ready()
+    })
+}
+
+/// What a sleep costs a thread in processor time, found out from time to time.
+#[derive(Default, Debug)]
+pub(crate) struct Price {
+    ns: u64,
+    /// Sleeps until the next is measured.
+    unmeasured: u32,
+}
+
+/// A sleep that is measured.
+#[derive(Debug)]
+pub(crate) struct Measure {
+    begun_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Price {
+    /// How long it pays to wait awake: as long as the sleep would cost both the sleeper and
+    /// whoever wakes it, which is about the same again. Zero as long as that is not known.
+    #[inline]
+    pub(crate) fn worth_ns(&self) -> u64 {
+        2 * self.ns
+    }
+
+    /// Begins to measure a sleep, if it is time to.
+    #[inline]
+    pub(crate) fn begin(&mut self) -> Option<Measure> {
+        if self.unmeasured > 0 {
+            self.unmeasured -= 1;
+            return None;
+        }
+        Some(Measure {
+            begun_ns: clock::monotonic_ns(),
+            cpu_ns: clock::thread_cpu_ns(),
+        })
+    }
+
+    /// Learns from a sleep that is over.
+    pub(crate) fn end(&mut self, measure: Measure) {
+        let cpu_ns = clock::thread_cpu_ns() - measure.cpu_ns;
+        self.unmeasured = SAMPLE;
+        if clock::monotonic_ns() - measure.begun_ns >= SLEEP_NS {
+            self.learn(cpu_ns);
+        }
+    }
+
+    fn learn(&mut self, ns: u64) {
+        let ns = ns.min(MAX_PRICE_NS);
+        self.ns = match self.ns {
+            0 => ns,
+            known => (3 * known + ns) / 4,
+        };
     }
 }
 
@@ -129,9 +204,14 @@ mod tests {
             }
         }
         assert!((50..200).contains(&tries), "{tries} tries");
-        while spin.begin(0).is_none() {}
-        spin.end(true);
+        for _ in 0..100 {
+            while spin.begin(0).is_none() {}
+            spin.end(true);
+        }
         assert!(spin.begin(0).is_some(), "tries follow each other again");
+        spin.end(false);
+        let skipped = (0..).take_while(|_| spin.begin(0).is_none()).count();
+        assert!(skipped < 32, "{skipped} tries left out for one in vain");
         assert!(
             spin.begin(processors() + 1).is_none(),
             "there are not processors enough"
@@ -140,7 +220,42 @@ mod tests {
 
     #[test]
     fn a_try_ends() {
-        assert!(Try(()).until(|| true));
-        assert!(!Try(()).until(|| false));
+        assert!(Try(()).until(SPIN_NS, || true));
+        assert!(!Try(()).until(SPIN_NS, || false));
+        let mut looks = 0;
+        let mut third = || {
+            looks += 1;
+            looks == 3
+        };
+        assert!(Try(()).until(u64::MAX, &mut third) || third());
+    }
+
+    #[test]
+    fn a_price_is_learnt_and_has_a_limit() {
+        let mut price = Price::default();
+        assert_eq!(price.worth_ns(), 0, "nothing is known yet");
+        price.learn(4_000);
+        assert_eq!(price.worth_ns(), 8_000);
+        price.learn(8_000);
+        assert_eq!(price.worth_ns(), 10_000);
+        for _ in 0..100 {
+            price.learn(u64::MAX);
+        }
+        assert!((49_000..=50_000).contains(&price.worth_ns()));
+    }
+
+    #[test]
+    fn one_of_many_sleeps_is_measured() {
+        let mut price = Price::default();
+        let mut measured = 0;
+        for _ in 0..4 * (SAMPLE + 1) {
+            if let Some(measure) = price.begin() {
+                clock::sleep_ns(SLEEP_NS);
+                price.end(measure);
+                measured += 1;
+            }
+        }
+        assert_eq!(measured, 4);
+        assert!(price.worth_ns() > 0);
     }
 }

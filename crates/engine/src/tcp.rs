@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::event::Token;
 use crate::handle::HandleKind;
 use crate::slab::Key;
+use blacklight_sys::fd::Descriptor;
 use blacklight_sys::socket::{self, Address, TcpOption};
 use blacklight_sys::{Errno, RawFd};
 
@@ -70,8 +71,7 @@ impl Engine {
         let key = self.stream_init(token, HandleKind::Tcp)?;
         if let Some(socket) = socket {
             let index = self.open_stream(key)?;
-            self.stream_attach_socket(index, socket)
-                .map_err(|(error, _)| error)?;
+            self.tcp_attach(index, socket)?;
         }
         Ok(key)
     }
@@ -82,8 +82,15 @@ impl Engine {
             return Ok(());
         }
         let socket = socket::socket(family, socket::SOCK_STREAM)?;
+        self.tcp_attach(index, socket)
+    }
+
+    /// Gives a handle a TCP socket of our own making.
+    fn tcp_attach(&mut self, index: u32, socket: Descriptor) -> Result<(), Errno> {
         self.stream_attach_socket(index, socket)
-            .map_err(|(error, _)| error)
+            .map_err(|(error, _)| error)?;
+        self.io_follow_edges(self.stream(index).watcher);
+        Ok(())
     }
 
     fn open_tcp(&self, key: Key) -> Result<u32, Errno> {

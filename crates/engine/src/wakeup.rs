@@ -36,6 +36,7 @@ use crate::event::Token;
 use crate::handle::Kind;
 use crate::pool::Pool;
 use crate::slab::{Key, NIL};
+use crate::spin::{self, SPIN_NS};
 use blacklight_sys::Errno;
 use blacklight_sys::eventfd::EventFd;
 use blacklight_sys::per_process;
@@ -606,7 +607,7 @@ impl Engine {
         let Some(spin) = self.spin.begin(others) else {
             return false;
         };
-        let found = spin.until(|| !mailbox.is_empty());
+        let found = spin.until(SPIN_NS, || spin::soon(|| !mailbox.is_empty()));
         self.spin.end(found);
         found
     }

@@ -12,6 +12,12 @@ pub fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
+/// The processor time that the calling thread has taken, in nanoseconds. Unlike the other clocks
+/// this one costs a system call.
+pub fn thread_cpu_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 /// Seconds and nanoseconds on the monotonic clock.
 pub fn monotonic() -> (i64, i32) {
     let time = clock_gettime(ClockId::Monotonic);

@@ -274,6 +274,11 @@ pub fn option(fd: RawFd, level: i32, name: i32) -> Result<i32, Errno> {
     Ok(value)
 }
 
+/// Whether a socket is one of TCP.
+pub fn is_tcp(fd: RawFd) -> bool {
+    option(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP)
+}
+
 /// The options that TCP handles have.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names are the options'")]

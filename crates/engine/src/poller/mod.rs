@@ -184,6 +184,11 @@ impl Poller {
         each!(self, poller => poller.modify(fd, mask, data))
     }
 
+    /// Whether it can tell of changes only, and being asked costs no more than what it tells.
+    pub(crate) fn is_epoll(&self) -> bool {
+        matches!(self, Poller::Epoll(_))
+    }
+
     /// Stops watching a descriptor, which may have been closed already.
     pub(crate) fn remove(&mut self, fd: RawFd) {
         each!(self, poller => poller.remove(fd));
@@ -241,6 +246,11 @@ impl Poller {
     /// Whether the batch may have been cut. The mailbox may have had a place in it.
     pub(crate) fn is_full(&self) -> bool {
         self.len() + 1 >= BATCH
+    }
+
+    /// Adds an event to the batch.
+    pub(crate) fn tell(&mut self, event: (u32, u64)) {
+        each!(self, poller => poller.batch_mut().push(event));
     }
 
     /// Empties the batch.

@@ -24,7 +24,7 @@
 mod queue;
 
 use crate::slab::{Key, Slab};
-use crate::spin::{self, Spin};
+use crate::spin::{self, SPIN_NS, Spin};
 use crate::wakeup::Mailbox;
 use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::thread::{Body, Thread};
@@ -383,7 +383,7 @@ impl Pool {
             return;
         };
         if !lingering.swap(true, SeqCst) {
-            spin.end(moment.until(|| queued.load(Relaxed) != 0));
+            spin.end(moment.until(SPIN_NS, || spin::soon(|| queued.load(Relaxed) != 0)));
             lingering.store(false, SeqCst);
         }
     }

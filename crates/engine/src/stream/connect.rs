@@ -27,6 +27,8 @@ impl Engine {
         stream.is_connecting = true;
         stream.connect = token;
         let watcher = stream.watcher;
+        // What was said of the socket before does not hold any more.
+        self.io_used_up(watcher, u32::MAX);
         self.active_requests += 1;
         let outcome = outcome.and_then(|()| self.io_want(watcher, POLLOUT));
         if let Err(error) = outcome {
@@ -47,6 +49,7 @@ impl Engine {
             None => self.raw_fd(index).and_then(socket::take_error),
         };
         if result.is_err_and(|error| error == socket::EINPROGRESS) {
+            self.io_used_up(self.stream(index).watcher, POLLOUT);
             return (None, Step::Over);
         }
         let Some(token) = self.stream_mut(index).take_connect() else {
@@ -87,6 +90,7 @@ impl Engine {
         self.keep_reserve();
         let stream = self.stream(index);
         let (handle, watcher) = (stream.handle, stream.watcher);
+        self.io_follow_levels(watcher);
         self.io_want(watcher, POLLIN)?;
         self.stream_mut(index).listening = true;
         self.handles.set_active(handle, true);
@@ -216,15 +220,18 @@ impl Engine {
         }
         let client = self.open_stream(client)?;
         let accepted = self.take_accepted(server)?;
-        let (is_connection, transport) = {
+        let (is_connection, transport, kind) = {
             let server = self.stream(server);
-            (server.listening, server.transport)
+            (server.listening, server.transport, server.kind)
         };
         let attached = match is_connection {
             // It is a socket of its server's kind.
-            true => self
-                .stream_attach_socket(client, accepted)
-                .map(|()| self.stream_mut(client).transport = transport),
+            true => self.stream_attach_socket(client, accepted).map(|()| {
+                self.stream_mut(client).transport = transport;
+                if kind == HandleKind::Tcp {
+                    self.io_follow_edges(self.stream(client).watcher);
+                }
+            }),
             false => self.stream_attach(client, accepted),
         };
         let attached = attached.map_err(|(error, _)| error);

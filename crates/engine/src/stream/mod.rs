@@ -38,7 +38,7 @@ use crate::tcp::{self, KeepAlive};
 use blacklight_sys::fd::{self, Descriptor, SharedFd};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 use blacklight_sys::stream::Transport;
-use blacklight_sys::{Errno, RawFd};
+use blacklight_sys::{Errno, RawFd, socket};
 use std::collections::VecDeque;
 use std::ffi::CStr;
 use write::Queue;
@@ -318,8 +318,14 @@ impl Engine {
             Ok(transport) => transport,
             Err(error) => return Err((error, fd)),
         };
+        let follows_edges = transport == Transport::Socket
+            && self.streams.slab[stream].kind == HandleKind::Tcp
+            && socket::is_tcp(fd.raw());
         self.stream_attach_socket(stream, fd)?;
         self.streams.slab[stream].transport = transport;
+        if follows_edges {
+            self.io_follow_edges(self.streams.slab[stream].watcher);
+        }
         Ok(())
     }
 
@@ -411,6 +417,10 @@ impl Engine {
     /// Makes the descriptor blocking or not.
     pub fn stream_set_blocking(&mut self, key: Key, blocking: bool) -> Result<(), Errno> {
         let stream = self.open_stream(key)?;
+        if blocking {
+            // To find out that there is nothing more would block.
+            self.io_follow_levels(self.stream(stream).watcher);
+        }
         fd::set_nonblocking(self.raw_fd(stream)?, !blocking)
     }
 

@@ -6,7 +6,7 @@ use crate::poller::Call;
 use crate::slab::Key;
 use blacklight_sys::buffer::Space;
 use blacklight_sys::fd::Descriptor;
-use blacklight_sys::poll::{POLLIN, pollfd};
+use blacklight_sys::poll::{POLLIN, POLLPRI, pollfd};
 use blacklight_sys::{Errno, poll, socket, stream};
 
 impl Engine {
@@ -164,7 +164,14 @@ impl Engine {
         let room = room.limited_to(admitted);
         let stream = self.stream(index);
         if !stream.ipc || !stream.transport.is_socket() {
-            return stream::read(fd, room, stream.transport);
+            let (watcher, wanted) = (stream.watcher, room.len());
+            let result = stream::read(fd, room, stream.transport);
+            match result {
+                Ok(count) if count < wanted => self.io_read_short(watcher),
+                Err(Errno::EAGAIN) => self.io_used_up(watcher, POLLIN | POLLPRI),
+                _ => {}
+            }
+            return result;
         }
         let Streams { slab, extras, .. } = &mut self.streams;
         let stream = &mut slab[index];

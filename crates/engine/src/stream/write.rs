@@ -229,7 +229,11 @@ impl Engine {
         }
         self.check_passing(index, passes)?;
         let admitted = self.poller.admit(Call::Write, fd, buffers.bytes())?;
-        self.transmit(fd, index, buffers, passes, admitted)
+        let result = self.transmit(fd, index, buffers, passes, admitted);
+        if result == Err(Errno::EAGAIN) {
+            self.no_room(index);
+        }
+        result
     }
 
     /// As [`stream_try_write`](Engine::stream_try_write), from slices.
@@ -355,7 +359,10 @@ impl Engine {
                         _ => Attempt::Partly,
                     };
                 }
-                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+                Err(error @ (Errno::EAGAIN | Errno::ENOBUFS)) => {
+                    if error == Errno::EAGAIN {
+                        self.no_room(index);
+                    }
                     if !self.stream(index).blocking || self.wait_writable(index).is_err() {
                         return Attempt::Blocked;
                     }
@@ -414,6 +421,11 @@ impl Engine {
             self.fail_writes(index, error);
             self.watchers.feed(watcher, Pending::Fed);
         }
+    }
+
+    /// The kernel has no room, and will say when it has.
+    fn no_room(&mut self, index: u32) {
+        self.io_used_up(self.stream(index).watcher, POLLOUT);
     }
 
     /// Waits for a stream that was asked to block.
