@@ -34,9 +34,8 @@ const AWAY_NS: u64 = 200_000;
 /// The most tries that are left out after tries in vain.
 const MAX_SKIP: u32 = 1024;
 
-/// The part of its penalty that each success takes from a place. One try in vain doubles it, so
-/// that tries follow each other only where five out of six succeed: in vain, one costs more than
-/// a success saves.
+/// The part of the penalty that a success takes away where [strict](Spin::strict). A try in vain
+/// doubles it, so that tries follow each other only where five out of six succeed.
 const FORGIVEN: u32 = 8;
 
 /// Whether and how long it pays to wait awake in one place.
@@ -46,6 +45,7 @@ pub(crate) struct Spin {
     skip: u32,
     /// Tries to leave out after the next one, should it be in vain.
     penalty: u32,
+    is_strict: bool,
 }
 
 /// One try.
@@ -71,10 +71,22 @@ pub(crate) fn processors() -> u32 {
 }
 
 impl Spin {
-    pub(crate) fn new() -> Spin {
+    /// For those who hand each other work: one success makes up for all that was in vain, since
+    /// they go to sleep at the same time if both do.
+    pub(crate) fn lenient() -> Spin {
+        Spin {
+            skip: 0,
+            penalty: 1,
+            is_strict: false,
+        }
+    }
+
+    /// For what comes from elsewhere: a try in vain costs more than a success saves.
+    pub(crate) fn strict() -> Spin {
         Spin {
             skip: 0,
             penalty: FORGIVEN,
+            is_strict: true,
         }
     }
 
@@ -92,7 +104,10 @@ impl Spin {
     #[inline]
     pub(crate) fn end(&mut self, found: bool) {
         if found {
-            self.penalty -= self.penalty / FORGIVEN;
+            self.penalty = match self.is_strict {
+                true => self.penalty - self.penalty / FORGIVEN,
+                false => 1,
+            };
         } else {
             self.skip = self.penalty;
             self.penalty = (self.penalty * 2).min(MAX_SKIP);
@@ -193,29 +208,38 @@ impl Price {
 mod tests {
     use super::*;
 
-    #[test]
-    fn tries_in_vain_become_rare_and_success_brings_them_back() {
-        let mut spin = Spin::new();
+    fn tries(spin: &mut Spin, chances: u32, found: impl Fn(u32) -> bool) -> u32 {
         let mut tries = 0;
-        for _ in 0..100_000 {
+        for _ in 0..chances {
             if spin.begin(0).is_some() {
                 tries += 1;
-                spin.end(false);
+                spin.end(found(tries));
             }
         }
-        assert!((50..200).contains(&tries), "{tries} tries");
-        for _ in 0..100 {
-            while spin.begin(0).is_none() {}
-            spin.end(true);
+        tries
+    }
+
+    #[test]
+    fn tries_in_vain_become_rare_and_success_brings_them_back() {
+        for mut spin in [Spin::lenient(), Spin::strict()] {
+            let made = tries(&mut spin, 100_000, |_| false);
+            assert!((50..200).contains(&made), "{made} tries");
+            tries(&mut spin, 100_000, |_| true);
+            assert_eq!(tries(&mut spin, 100, |_| true), 100, "one after the other");
+            assert!(spin.begin(processors() + 1).is_none(), "too few processors");
         }
-        assert!(spin.begin(0).is_some(), "tries follow each other again");
-        spin.end(false);
-        let skipped = (0..).take_while(|_| spin.begin(0).is_none()).count();
-        assert!(skipped < 32, "{skipped} tries left out for one in vain");
-        assert!(
-            spin.begin(processors() + 1).is_none(),
-            "there are not processors enough"
-        );
+    }
+
+    #[test]
+    fn one_success_is_enough_for_the_lenient_only() {
+        let every_other = |tries: u32| tries.is_multiple_of(2);
+        let made = tries(&mut Spin::lenient(), 10_000, every_other);
+        assert!(made > 5_000, "{made} tries");
+        let made = tries(&mut Spin::strict(), 10_000, every_other);
+        assert!(made < 500, "{made} tries");
+        let nearly_all = |tries: u32| !tries.is_multiple_of(20);
+        let made = tries(&mut Spin::strict(), 10_000, nearly_all);
+        assert!(made > 5_000, "{made} tries");
     }
 
     #[test]

@@ -338,7 +338,7 @@ impl Pool {
     /// The life of a worker.
     fn work(&'static self, tally: &Tally) {
         let mut serving: Option<Serving> = None;
-        let mut spin = Spin::new();
+        let mut spin = Spin::lenient();
         let mut state = self.lock();
         loop {
             let Some(task) = state.queues.take() else {
