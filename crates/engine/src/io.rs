@@ -489,6 +489,7 @@ impl Engine {
     }
 
     /// Adds to the batch what the last turn has left over.
+    #[inline]
     pub(crate) fn io_tell_left(&mut self) {
         for at in 0..self.watchers.noted.len() {
             let index = self.watchers.noted[at];

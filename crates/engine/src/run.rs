@@ -72,10 +72,6 @@ const MAX_PENDING_ROUNDS: u32 = 8;
 /// A wait that returned this fast has not slept: its events were there before.
 const NO_SLEEP_NS: u64 = 10_000;
 
-/// Where more events than this come at once, sleeping lets still more of them gather for the
-/// next turn, which is worth more than being quick.
-const FEW_EVENTS: usize = 2;
-
 /// How long to hold still after the kernel has failed to wait for us, so that a broken
 /// poller costs no more than a little latency.
 const BROKEN_POLLER_NS: u64 = 1_000_000;
@@ -396,25 +392,33 @@ impl Engine {
             }
             let spun = timeout != Some(0) && self.spin_for_mail();
             if timeout != Some(0) && !spun && self.spin_for_io(timeout) {
-                return;
-            }
-            if timeout != Some(0) && !self.receiver.fall_asleep() {
-                timeout = Some(0);
-            }
-            if timeout == Some(0) && nothing_to_learn && !self.receiver.signalled {
-                // There is mail, and the kernel knows nothing more.
-                self.poller.clear();
-                self.slept = spun;
-                self.update_time();
+                // The poller has been asked, and need not be again.
             } else {
-                self.slept = self.wait(timeout) || spun;
-                self.receiver.signalled = false;
-                if timeout != Some(0) {
-                    self.receiver.awake();
+                if timeout != Some(0) && !self.receiver.fall_asleep() {
+                    timeout = Some(0);
+                }
+                if timeout == Some(0) && nothing_to_learn && !self.receiver.signalled {
+                    // There is mail, and the kernel knows nothing more.
+                    self.poller.clear();
+                    self.slept = spun;
+                    self.update_time();
+                } else {
+                    self.slept = self.wait(timeout) || spun;
+                    self.receiver.signalled = false;
+                    if timeout != Some(0) {
+                        self.receiver.awake();
+                    }
                 }
             }
             self.io_tell_left();
-            if self.has_something() || timeout == Some(0) {
+            // Completed requests are counted one by one when they are collected.
+            let signalled = self.signals.has_pending();
+            self.receiver.had_sends = self.receiver.mailbox.has_sends();
+            let events =
+                self.poller.len() + usize::from(self.receiver.had_sends) + usize::from(signalled);
+            self.count_events(events as u64);
+            let has_completed = !self.receiver.mailbox.is_empty() || self.ring.has_completed();
+            if events > 0 || timeout == Some(0) || has_completed {
                 return;
             }
             if let Some(deadline_ns) = deadline_ns {
@@ -426,25 +430,13 @@ impl Engine {
         }
     }
 
-    /// Counts what the last wait has brought; whether that is anything.
-    fn has_something(&mut self) -> bool {
-        // Completed requests are counted one by one when they are collected.
-        let signalled = self.signals.has_pending();
-        self.receiver.had_sends = self.receiver.mailbox.has_sends();
-        let events =
-            self.poller.len() + usize::from(self.receiver.had_sends) + usize::from(signalled);
-        self.count_events(events as u64);
-        events > 0 || !self.receiver.mailbox.is_empty() || self.ring.has_completed()
-    }
-
     /// Waits awake for a moment if the poller had something to tell in the last turn, and if
     /// waiting awake for it has paid lately. Returns whether there is something, which the
     /// poller has then been asked about.
     fn spin_for_io(&mut self, timeout: Timeout) -> bool {
         let limit_ns = self.price_of_sleep.worth_ns();
         let limit_ns = timeout.map_or(limit_ns, |timeout| timeout.min(limit_ns));
-        let few = (1..=FEW_EVENTS).contains(&self.last_events);
-        if !few || limit_ns == 0 || !self.poller.is_epoll() {
+        if self.last_events == 0 || limit_ns == 0 || !self.poller.is_epoll() {
             return false;
         }
         let Some(spin) = self.io_spin.begin(0) else {
@@ -454,16 +446,17 @@ impl Engine {
             self.idle_time.enter(self.poller.now_ns());
         }
         let mut looks = 0;
-        let found = spin.until(limit_ns, || {
+        let mut told = Ok(0);
+        let ended = spin.until(limit_ns, || {
             looks += 1;
-            // A poller that fails is seen to when it is asked to sleep.
-            let told = self.poller.wait(Some(0), self.blocked_signals.as_ref());
-            self.poller.len() > 0
-                || told.is_err()
+            told = self.poller.look();
+            told != Ok(0)
                 || !self.receiver.mailbox.is_empty()
                 || self.signals.has_pending()
                 || self.ring.has_completed()
         });
+        // A poller that fails is seen to when it is asked to sleep.
+        let found = ended && told.is_ok();
         // What was there at once would have been there for a sleeper too.
         if looks > 1 {
             self.io_spin.end(found);
@@ -474,8 +467,7 @@ impl Engine {
         }
         self.slept = looks > 1;
         self.receiver.signalled &= !found;
-        self.io_tell_left();
-        found && self.has_something()
+        found
     }
 
     /// Counts events that the last wait has brought.

@@ -7,9 +7,9 @@ use blacklight_engine::{Address, Buffers, Engine, Errno, Event, Key, Mechanism, 
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use rustix::net::{SendFlags, SocketType, ipproto, send};
 use std::io::{Read, Write};
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 on_each_mechanism!(
     what_is_left_is_told_again_in_bounded_turns,
@@ -378,4 +378,39 @@ fn what_comes_soon_is_waited_for_and_nothing_else_waits(mechanism: Mechanism) {
     assert!(ticks > 0 || ms < 10, "no tick in {ms} ms");
     engine.close(wake_up).unwrap();
     drop(other.join().unwrap());
+}
+
+/// In the midst of waiting awake, its descriptor is something else.
+#[test]
+fn a_poller_that_breaks_is_replaced() {
+    each_mechanism::alone(|| {
+        let mut engine = engine(Mechanism::Epoll);
+        let (stream, mut theirs) = reading(&mut engine, 1);
+        let other = std::thread::spawn(move || {
+            let mut byte = [0];
+            while theirs.read_exact(&mut byte).is_ok() {
+                theirs.write_all(&byte).unwrap();
+            }
+        });
+        let byte = Buffers::owned(vec![1]);
+        for round in 0..600 {
+            if round == 300 {
+                let poller = engine.backend_fd().expect("epoll has one");
+                // SAFETY: it is not dropped, and the engine's own number stays open.
+                let poller = unsafe { OwnedFd::from_raw_fd(poller) };
+                let mut poller = ManuallyDrop::new(poller);
+                let null = std::fs::File::open("/dev/null").unwrap();
+                rustix::io::dup2(&null, &mut poller).unwrap();
+            }
+            assert_eq!(engine.stream_try_write(stream, &byte, None), Ok(1));
+            let mut answer = Err(Errno::EAGAIN);
+            while answer.is_err() {
+                wait(&mut engine, |engine, _| answer = read(engine, stream, 9));
+            }
+            assert_eq!(answer, Ok(1), "in round {round}");
+        }
+        engine.close(stream).unwrap();
+        assert_eq!(told(&mut engine), [Event::Closed(Token(1))]);
+        other.join().unwrap();
+    });
 }

@@ -232,6 +232,16 @@ impl Poller {
         result
     }
 
+    /// Looks for events without waiting, where [that is cheap](Poller::is_epoll); how many there
+    /// are.
+    #[inline]
+    pub(crate) fn look(&mut self) -> Result<usize, Errno> {
+        match self {
+            Poller::Epoll(epoll) => epoll.wait(Some(0), None).map(|()| epoll.batch().len()),
+            _ => Ok(0),
+        }
+    }
+
     /// The number of events in the batch.
     pub(crate) fn len(&self) -> usize {
         each!(self, poller => poller.batch().len())
