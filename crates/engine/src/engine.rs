@@ -75,8 +75,9 @@ pub struct Engine {
     pub(crate) active_requests: u32,
     pub(crate) blocked_signals: Option<SignalSet>,
     pub(crate) metrics: Metrics,
-    /// How many events the last poll had.
-    pub(crate) last_events: usize,
+    /// Whether streams have read and written since the last poll.
+    pub(crate) has_read: bool,
+    pub(crate) has_written: bool,
     /// Whether the last wait for events has slept.
     pub(crate) slept: bool,
     /// Whether it pays to wait awake for mail.
@@ -117,7 +118,8 @@ impl Engine {
             active_requests: 0,
             blocked_signals: None,
             metrics: Metrics::default(),
-            last_events: 0,
+            has_read: false,
+            has_written: false,
             slept: false,
             spin: Spin::lenient(),
             io_spin: Spin::strict(),

@@ -373,6 +373,8 @@ impl Engine {
     /// Asks the poller, for as long as `timeout` allows and nothing happens.
     fn poll_io(&mut self, mut timeout: Timeout) {
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
+        let has_read = std::mem::take(&mut self.has_read);
+        let talks = std::mem::take(&mut self.has_written) && has_read;
         loop {
             self.io_flush();
             if self.watchers.has_pending()
@@ -391,9 +393,8 @@ impl Engine {
                 return;
             }
             let spun = timeout != Some(0) && self.spin_for_mail();
-            if timeout != Some(0) && !spun && self.spin_for_io(timeout) {
-                // The poller has been asked, and need not be again.
-            } else {
+            let has_looked = timeout != Some(0) && talks && !spun && self.spin_for_io(timeout);
+            if !has_looked {
                 if timeout != Some(0) && !self.receiver.fall_asleep() {
                     timeout = Some(0);
                 }
@@ -430,13 +431,16 @@ impl Engine {
         }
     }
 
-    /// Waits awake for a moment if the poller had something to tell in the last turn, and if
-    /// waiting awake for it has paid lately. Returns whether there is something, which the
-    /// poller has then been asked about.
+    /// Waits awake for a moment, as a loop does that has been talked to and has answered, if
+    /// that has paid lately. Returns whether there is something, which the poller has then been
+    /// asked about.
+    ///
+    /// Who only reads or only writes should sleep: more gathers meanwhile, and is dealt with in
+    /// fewer turns.
     fn spin_for_io(&mut self, timeout: Timeout) -> bool {
         let limit_ns = self.price_of_sleep.worth_ns();
         let limit_ns = timeout.map_or(limit_ns, |timeout| timeout.min(limit_ns));
-        if self.last_events == 0 || limit_ns == 0 || !self.poller.is_epoll() {
+        if limit_ns == 0 || !self.poller.is_epoll() {
             return false;
         }
         let Some(spin) = self.io_spin.begin(0) else {
@@ -523,7 +527,6 @@ impl Engine {
             }
             let Some((mask, data)) = self.poller.event(run.cursor) else {
                 if !self.poller.is_full() || run.polls == MAX_POLLS {
-                    self.last_events = self.poller.len();
                     self.poller.clear();
                     return None;
                 }

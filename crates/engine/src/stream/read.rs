@@ -166,6 +166,7 @@ impl Engine {
         if !stream.ipc || !stream.transport.is_socket() {
             let (watcher, wanted) = (stream.watcher, room.len());
             let result = stream::read(fd, room, stream.transport);
+            self.has_read |= result.is_ok();
             match result {
                 Ok(count) if count < wanted => self.io_read_short(watcher),
                 Err(Errno::EAGAIN) => self.io_used_up(watcher, POLLIN | POLLPRI),

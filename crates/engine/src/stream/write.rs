@@ -230,6 +230,7 @@ impl Engine {
         self.check_passing(index, passes)?;
         let admitted = self.poller.admit(Call::Write, fd, buffers.bytes())?;
         let result = self.transmit(fd, index, buffers, passes, admitted);
+        self.has_written |= result.is_ok();
         if result == Err(Errno::EAGAIN) {
             self.no_room(index);
         }
@@ -346,6 +347,7 @@ impl Engine {
         loop {
             match self.transmit_write(index, write) {
                 Ok(written) => {
+                    self.has_written = true;
                     let mut left = written - self.advance(write, written);
                     let mut next = write;
                     while left > 0 {
