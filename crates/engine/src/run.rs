@@ -27,6 +27,7 @@ use crate::event::Event;
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
 use crate::slab::NIL;
+use crate::spin::NO_SLEEP_NS;
 use crate::{stream, udp};
 use blacklight_sys::{Errno, Timeout, clock};
 
@@ -68,9 +69,6 @@ const MAX_POLLS: u32 = 48;
 
 /// How many rounds of pending callbacks may follow one poll.
 const MAX_PENDING_ROUNDS: u32 = 8;
-
-/// A wait that returned this fast has not slept: its events were there before.
-const NO_SLEEP_NS: u64 = 10_000;
 
 /// How long to hold still after the kernel has failed to wait for us, so that a broken
 /// poller costs no more than a little latency.

@@ -8,9 +8,9 @@
 //! do something: who waits awake offers its processor to them all the while, and where more
 //! threads than processors are known to be busy nobody waits awake.
 //!
-//! How long that moment may be depends on what a sleep costs, which differs by a factor of ten
-//! between a machine of one's own and a rented one, where a processor that has nothing to do is
-//! given back. For descriptors, whose next event may be far off, it is therefore measured.
+//! How long that moment may be depends on what a sleep costs, which differs from machine to
+//! machine, most of all where a processor that has nothing to do is given back to a host. For
+//! descriptors, whose next event may be far off, it is therefore measured.
 
 use blacklight_sys::clock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -24,8 +24,8 @@ const MAX_PRICE_NS: u64 = 25_000;
 /// One of so many sleeps is measured.
 const SAMPLE: u32 = 32;
 
-/// A sleep that was shorter than this may have been none.
-const SLEEP_NS: u64 = 10_000;
+/// A wait that returned this fast has not slept: what it was for was there before.
+pub(crate) const NO_SLEEP_NS: u64 = 10_000;
 
 /// The longest that others may keep the processor meanwhile: less than any scheduler gives to
 /// one that goes on computing.
@@ -190,7 +190,7 @@ impl Price {
     pub(crate) fn end(&mut self, measure: Measure) {
         let cpu_ns = clock::thread_cpu_ns() - measure.cpu_ns;
         self.unmeasured = SAMPLE;
-        if clock::monotonic_ns() - measure.begun_ns >= SLEEP_NS {
+        if clock::monotonic_ns() - measure.begun_ns > NO_SLEEP_NS {
             self.learn(cpu_ns);
         }
     }
@@ -246,12 +246,6 @@ mod tests {
     fn a_try_ends() {
         assert!(Try(()).until(SPIN_NS, || true));
         assert!(!Try(()).until(SPIN_NS, || false));
-        let mut looks = 0;
-        let mut third = || {
-            looks += 1;
-            looks == 3
-        };
-        assert!(Try(()).until(u64::MAX, &mut third) || third());
     }
 
     #[test]
@@ -274,7 +268,7 @@ mod tests {
         let mut measured = 0;
         for _ in 0..4 * (SAMPLE + 1) {
             if let Some(measure) = price.begin() {
-                clock::sleep_ns(SLEEP_NS);
+                clock::sleep_ns(2 * NO_SLEEP_NS);
                 price.end(measure);
                 measured += 1;
             }

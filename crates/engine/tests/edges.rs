@@ -3,13 +3,15 @@
 
 mod each_mechanism;
 
-use blacklight_engine::{Address, Buffers, Engine, Errno, Event, Key, Mechanism, Mode, Run, Token};
+use blacklight_engine::{
+    Address, BindOptions, Buffers, Engine, Errno, Event, Key, Mechanism, Mode, Run, Token,
+};
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use rustix::net::{SendFlags, SocketType, ipproto, send};
 use std::io::{Read, Write};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 
 on_each_mechanism!(
     what_is_left_is_told_again_in_bounded_turns,
@@ -412,5 +414,37 @@ fn a_poller_that_breaks_is_replaced() {
         engine.close(stream).unwrap();
         assert_eq!(told(&mut engine), [Event::Closed(Token(1))]);
         other.join().unwrap();
+    });
+}
+
+/// A pipe for passing handles reads in another way, and cannot say when it has used up what a
+/// TCP connection told: it must not be told for ever.
+#[test]
+fn a_connection_in_a_handle_of_another_kind_does_not_keep_the_loop_turning() {
+    each_mechanism::alone(|| {
+        let mut engine = engine(Mechanism::Epoll);
+        let server = engine.tcp_init(Token(1), None).unwrap();
+        let anywhere: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let bound = engine.tcp_bind(server, &Address::from(anywhere), BindOptions::default());
+        bound.unwrap();
+        engine.stream_listen(server, 1).unwrap();
+        let fd = engine.stream_fd(server).unwrap();
+        // SAFETY: the engine keeps it open.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        let port = TcpListener::from(fd.try_clone_to_owned().unwrap()).local_addr();
+        let mut theirs = TcpStream::connect(port.unwrap()).unwrap();
+        let client = engine.pipe_init(Token(2), true).unwrap();
+        wait(&mut engine, |engine, event| {
+            assert_eq!(event, Event::Connection(Token(1), Ok(())));
+            engine.stream_accept(server, client).unwrap();
+        });
+        engine.read_start(client).unwrap();
+        theirs.write_all(b"hello").unwrap();
+        wait(&mut engine, |engine, event| {
+            assert_eq!(event, Event::Read(Token(2)));
+            assert_eq!(read(engine, client, 9), Ok(5));
+        });
+        assert_eq!(told(&mut engine), [], "there is nothing more");
+        assert_ne!(engine.backend_timeout(), Some(0));
     });
 }

@@ -227,9 +227,12 @@ impl Engine {
         let attached = match is_connection {
             // It is a socket of its server's kind.
             true => self.stream_attach_socket(client, accepted).map(|()| {
-                self.stream_mut(client).transport = transport;
-                if kind == HandleKind::Tcp {
-                    self.io_follow_edges(self.stream(client).watcher);
+                let client = self.stream_mut(client);
+                client.transport = transport;
+                // A handle of another kind reads in another way.
+                if kind == HandleKind::Tcp && client.kind == kind {
+                    let watcher = client.watcher;
+                    self.io_follow_edges(watcher);
                 }
             }),
             false => self.stream_attach(client, accepted),
