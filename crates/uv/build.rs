@@ -4,7 +4,10 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=layout.ld");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libuv.so.1");
+    let layout = concat!(env!("CARGO_MANIFEST_DIR"), "/layout.ld");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-T,{layout}");
     if let Some(dir) = unwinder() {
         println!("cargo:rustc-link-search=native={dir}");
         println!("cargo:rustc-link-lib=static:-bundle,+verbatim=libgcc_eh.a");
