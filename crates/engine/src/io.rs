@@ -17,6 +17,10 @@
 //! descriptor again on each wait. What has been told and not used up is kept here, as `left`; as
 //! long as it is wanted, it is told again in every turn. So to its owner such a watcher looks
 //! like any other.
+//!
+//! Where bytes go one way only, levels serve better: the kernel finds more of them at each look,
+//! and a loop of many such flows sleeps less often. A watcher that follows edges therefore goes
+//! back to levels while it *flows*.
 
 use crate::engine::Engine;
 use crate::slab::{NIL, Slab};
@@ -33,6 +37,8 @@ const UNASKED: u32 = POLLERR | POLLHUP | POLLNVAL;
 /// Asked for by every watcher that follows edges: what makes a read stop before the end of what
 /// is there.
 const STOPPERS: u32 = POLLRDHUP | POLLPRI;
+/// So many uses in a row that go the same way make a flow.
+const FLOW: u8 = 64;
 /// An event that says nothing new: what it is about is in what the watcher has left.
 const REMINDER: u32 = 0;
 
@@ -59,6 +65,17 @@ pub(crate) enum Pending {
     Fed,
 }
 
+/// How the kernel is to tell a watcher what there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trigger {
+    /// As long as it is there.
+    Level,
+    /// When it changes.
+    Edge,
+    /// When it changes, but for now as long as it is there.
+    Flow,
+}
+
 #[derive(Debug)]
 pub(crate) struct Watcher {
     pub(crate) fd: RawFd,
@@ -67,7 +84,10 @@ pub(crate) struct Watcher {
     current: u32,
     /// What has been told and not used up, if it follows edges.
     left: u32,
-    follows_edges: bool,
+    trigger: Trigger,
+    /// Which way the last use went, `POLLIN` or `POLLOUT`, and how many more before it.
+    way: u32,
+    in_a_row: u8,
     /// In the list of those to be looked at for what is left.
     is_noted: bool,
     epoch: u32,
@@ -97,18 +117,22 @@ pub(crate) struct Watchers {
 impl Watcher {
     /// What the kernel is asked for on the watcher's behalf.
     fn asked(&self) -> u32 {
-        match self.follows_edges {
-            true => self.wanted | self.current | POLLIN | STOPPERS,
-            false => self.wanted,
+        match self.trigger {
+            Trigger::Edge => self.wanted | self.current | POLLIN | STOPPERS,
+            Trigger::Level | Trigger::Flow => self.wanted,
         }
     }
 
     /// How the kernel is asked for that.
-    fn trigger(&self) -> u32 {
-        match self.follows_edges {
-            true => epoll::EDGE,
-            false => 0,
+    fn flag(&self) -> u32 {
+        match self.trigger {
+            Trigger::Edge => epoll::EDGE,
+            Trigger::Level | Trigger::Flow => 0,
         }
+    }
+
+    fn follows_edges(&self) -> bool {
+        self.trigger == Trigger::Edge
     }
 
     fn has_left(&self) -> bool {
@@ -157,7 +181,9 @@ impl Watchers {
             wanted: 0,
             current: 0,
             left: 0,
-            follows_edges: false,
+            trigger: Trigger::Level,
+            way: 0,
+            in_a_row: 0,
             is_noted: false,
             epoch: 0,
             queued: NIL,
@@ -377,15 +403,15 @@ impl Engine {
             if watcher.wanted & !watcher.current == 0 {
                 continue;
             }
-            let (asked, trigger) = (watcher.asked(), watcher.trigger());
+            let asked = watcher.asked();
+            let events = asked | watcher.flag();
             let result = if watcher.current == 0 {
                 self.watchers.epochs = epoch;
                 watcher.epoch = epoch;
-                self.poller
-                    .add(watcher.fd, asked | trigger, data(index, epoch))
+                self.poller.add(watcher.fd, events, data(index, epoch))
             } else {
                 let data = data(index, watcher.epoch);
-                self.poller.modify(watcher.fd, asked | trigger, data)
+                self.poller.modify(watcher.fd, events, data)
             };
             match result {
                 Ok(()) => watcher.current = asked,
@@ -401,7 +427,7 @@ impl Engine {
     pub(crate) fn io_match(&mut self, mask: u32, data: u64) -> Option<(u32, u32)> {
         let index = self.watchers.registered(data)?;
         let watcher = &self.watchers.slab[index];
-        let told = match watcher.follows_edges {
+        let told = match watcher.follows_edges() {
             true => self.watchers.add_left(index, mask),
             false => mask,
         };
@@ -424,11 +450,11 @@ impl Engine {
             self.poller.remove(watcher.fd);
             return None;
         }
-        let kept = match watcher.follows_edges {
+        let kept = match watcher.follows_edges() {
             true => watcher.wanted | STOPPERS,
             false => watcher.wanted,
         };
-        let asked = kept | watcher.trigger();
+        let asked = kept | watcher.flag();
         if kept != watcher.current && self.poller.modify(watcher.fd, asked, data).is_ok() {
             watcher.current = kept;
             // The kernel tells again what there is of that.
@@ -438,20 +464,51 @@ impl Engine {
     }
 
     /// Lets the kernel tell the watcher of changes only, if it can do that: its owner says each
-    /// time that it has used up what there was. Not to be changed while it is started.
+    /// time that it has used up what there was, and which way it went.
     pub(crate) fn io_follow_edges(&mut self, index: u32) {
-        self.watchers.slab[index].follows_edges = self.poller.is_epoll();
+        if self.poller.is_epoll() {
+            self.io_set_trigger(index, Trigger::Edge);
+        }
     }
 
     /// Lets the kernel tell the watcher in every turn what there is, after all.
     pub(crate) fn io_follow_levels(&mut self, index: u32) {
+        if self.watchers.slab[index].trigger != Trigger::Level {
+            self.io_set_trigger(index, Trigger::Level);
+        }
+    }
+
+    #[cold]
+    fn io_set_trigger(&mut self, index: u32, trigger: Trigger) {
         let watcher = &mut self.watchers.slab[index];
-        if std::mem::replace(&mut watcher.follows_edges, false) {
-            let wanted = watcher.wanted;
+        watcher.trigger = trigger;
+        // The kernel tells again what there is.
+        watcher.left = 0;
+        if watcher.wanted == 0 {
             self.io_withdraw(index);
-            if wanted != 0 {
-                // It was started before, so there is room for it.
-                let _ = self.io_start(index, wanted);
+        } else if watcher.current != 0 {
+            let asked = watcher.asked();
+            let data = data(index, watcher.epoch);
+            match (self.poller).modify(watcher.fd, asked | watcher.flag(), data) {
+                Ok(()) => watcher.current = asked,
+                Err(error) => self.watchers.feed(index, Pending::Refused(error)),
+            }
+        }
+    }
+
+    /// Bytes went one way: in, with `POLLIN`, or out, with `POLLOUT`.
+    #[inline]
+    pub(crate) fn io_went(&mut self, index: u32, way: u32) {
+        let watcher = &mut self.watchers.slab[index];
+        if watcher.way != way {
+            (watcher.way, watcher.in_a_row) = (way, 0);
+            if watcher.trigger == Trigger::Flow {
+                self.io_set_trigger(index, Trigger::Edge);
+            }
+        } else if watcher.in_a_row < FLOW {
+            watcher.in_a_row += 1;
+            if watcher.in_a_row == FLOW && watcher.trigger == Trigger::Edge {
+                self.io_set_trigger(index, Trigger::Flow);
             }
         }
     }
@@ -480,7 +537,7 @@ impl Engine {
                 break;
             };
             if let Some(index) = self.watchers.registered(data)
-                && self.watchers.slab[index].follows_edges
+                && self.watchers.slab[index].follows_edges()
             {
                 self.watchers.add_left(index, mask);
             }
@@ -517,7 +574,9 @@ impl Engine {
             let watcher = &mut watchers.slab[index];
             watcher.current = 0;
             watcher.left = 0;
-            watcher.follows_edges &= self.poller.is_epoll();
+            if !self.poller.is_epoll() {
+                watcher.trigger = Trigger::Level;
+            }
             watcher.queued = NIL;
             if watcher.wanted != 0 {
                 watcher.queued = watchers.changes.len() as u32;

@@ -6,6 +6,7 @@ mod each_mechanism;
 use blacklight_engine::{
     Address, BindOptions, Buffers, Engine, Errno, Event, Key, Mechanism, Mode, Run, Token,
 };
+use blacklight_sys::poll::{POLLIN, poll, pollfd};
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use rustix::net::{SendFlags, SocketType, ipproto, send};
 use std::io::{Read, Write};
@@ -24,6 +25,7 @@ on_each_mechanism!(
     a_second_attempt_to_connect_is_not_taken_for_the_first,
     a_stream_that_is_made_to_block_is_read_when_there_is_something_only,
     nothing_is_lost_when_a_run_is_given_up,
+    nothing_is_lost_when_a_conversation_turns_into_a_flow_and_back,
     what_comes_soon_is_waited_for_and_nothing_else_waits,
 );
 
@@ -72,6 +74,16 @@ fn wait(engine: &mut Engine, mut call: impl FnMut(&mut Engine, Event)) {
     });
 }
 
+/// Whether one who embeds the engine has to run it: by its time-out or by its descriptor.
+fn is_due(engine: &mut Engine) -> bool {
+    let mut poller = [pollfd {
+        fd: engine.backend_fd().expect("epoll has one"),
+        events: POLLIN as i16,
+        revents: 0,
+    }];
+    engine.backend_timeout() == Some(0) || poll(&mut poller, Some(0), None) == Ok(1)
+}
+
 fn what_is_left_is_told_again_in_bounded_turns(mechanism: Mechanism) {
     let mut engine = engine(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
@@ -88,8 +100,10 @@ fn what_is_left_is_told_again_in_bounded_turns(mechanism: Mechanism) {
         assert!(of_turn > 0, "after {total}, without another byte sent");
         assert!(of_turn < 100, "others have their turn too");
         if total < 1000 && mechanism == Mechanism::Epoll {
-            let timeout = engine.backend_timeout();
-            assert_eq!(timeout, Some(0), "who embeds the loop does not sleep now");
+            assert!(
+                is_due(&mut engine),
+                "who embeds the loop does not sleep now"
+            );
         }
     }
     assert!(turns > 10);
@@ -380,6 +394,82 @@ fn what_comes_soon_is_waited_for_and_nothing_else_waits(mechanism: Mechanism) {
     assert!(ticks > 0 || ms < 10, "no tick in {ms} ms");
     engine.close(wake_up).unwrap();
     drop(other.join().unwrap());
+}
+
+/// Enough reads or writes in a row to be a flow.
+const MANY: usize = 100;
+
+/// With bytes left to read each time that the way changes, and none that come later to tell of
+/// them.
+fn nothing_is_lost_when_a_conversation_turns_into_a_flow_and_back(mechanism: Mechanism) {
+    let mut engine = engine(mechanism);
+    let (stream, mut theirs) = reading(&mut engine, 1);
+    let byte = Buffers::owned(vec![1]);
+    for round in 0..5 {
+        let bytes: Vec<u8> = (0..3 * MANY).map(|at| at as u8).collect();
+        theirs.write_all(&bytes).unwrap();
+        let mut received = Vec::new();
+        while received.len() < bytes.len() {
+            let before = received.len();
+            wait(&mut engine, |engine, event| {
+                assert_eq!(event, Event::Read(Token(1)));
+                let mut room = [0];
+                if engine.stream_read(stream, &mut room[..]) == Ok(1) {
+                    received.push(room[0]);
+                }
+                if received.len() % (MANY + round) == 0 {
+                    assert_eq!(engine.stream_try_write(stream, &byte, None), Ok(1));
+                }
+            });
+            assert!(received.len() > before, "round {round}, after {before}");
+        }
+        assert_eq!(received, bytes);
+        assert_eq!(told(&mut engine), [], "there is nothing more");
+        for _ in 0..MANY {
+            assert_eq!(engine.stream_try_write(stream, &byte, None), Ok(1));
+        }
+    }
+}
+
+/// The poller's own word for it.
+#[test]
+fn levels_tell_of_flows_and_edges_of_conversations() {
+    const EDGE: u32 = 1 << 31;
+    let mut engine = engine(Mechanism::Epoll);
+    let (stream, mut theirs) = reading(&mut engine, 1);
+    let poller = engine.backend_fd().expect("epoll has one");
+    let fd = engine.stream_fd(stream).unwrap();
+    let follows_edges = || {
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{poller}")).unwrap();
+        let mut words = info.lines().map(|line| line.split_whitespace());
+        let events = words.find_map(|mut words| {
+            let of_it = words.next() == Some("tfd:") && words.next()?.parse() == Ok(fd);
+            of_it.then(|| words.nth(1)).flatten()
+        });
+        u32::from_str_radix(events.expect("it is watched"), 16).unwrap() & EDGE != 0
+    };
+    let byte = Buffers::owned(vec![1]);
+    for _ in 0..2 {
+        for at in 0..MANY {
+            theirs.write_all(&[1]).unwrap();
+            wait(&mut engine, |engine, _| {
+                assert_eq!(read(engine, stream, 9), Ok(1));
+            });
+            assert_eq!(follows_edges(), at < 64, "at {at}");
+        }
+        for at in 0..MANY {
+            assert_eq!(engine.stream_try_write(stream, &byte, None), Ok(1));
+            assert_eq!(follows_edges(), at < 64, "at {at}");
+        }
+    }
+    for _ in 0..MANY {
+        theirs.write_all(&[1]).unwrap();
+        wait(&mut engine, |engine, _| {
+            assert_eq!(read(engine, stream, 9), Ok(1));
+            assert_eq!(engine.stream_try_write(stream, &byte, None), Ok(1));
+        });
+        assert!(follows_edges());
+    }
 }
 
 /// In the midst of waiting awake, its descriptor is something else.

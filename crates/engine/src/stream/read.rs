@@ -166,7 +166,10 @@ impl Engine {
         if !stream.ipc || !stream.transport.is_socket() {
             let (watcher, wanted) = (stream.watcher, room.len());
             let result = stream::read(fd, room, stream.transport);
-            self.has_read |= result.is_ok();
+            if result.is_ok() {
+                self.has_read = true;
+                self.io_went(watcher, POLLIN);
+            }
             match result {
                 Ok(count) if count < wanted => self.io_read_short(watcher),
                 Err(Errno::EAGAIN) => self.io_used_up(watcher, POLLIN | POLLPRI),

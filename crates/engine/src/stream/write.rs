@@ -230,9 +230,10 @@ impl Engine {
         self.check_passing(index, passes)?;
         let admitted = self.poller.admit(Call::Write, fd, buffers.bytes())?;
         let result = self.transmit(fd, index, buffers, passes, admitted);
-        self.has_written |= result.is_ok();
-        if result == Err(Errno::EAGAIN) {
-            self.no_room(index);
+        match result {
+            Ok(_) => self.has_gone_out(index),
+            Err(Errno::EAGAIN) => self.no_room(index),
+            Err(_) => {}
         }
         result
     }
@@ -347,7 +348,7 @@ impl Engine {
         loop {
             match self.transmit_write(index, write) {
                 Ok(written) => {
-                    self.has_written = true;
+                    self.has_gone_out(index);
                     let mut left = written - self.advance(write, written);
                     let mut next = write;
                     while left > 0 {
@@ -423,6 +424,13 @@ impl Engine {
             self.fail_writes(index, error);
             self.watchers.feed(watcher, Pending::Fed);
         }
+    }
+
+    /// The kernel has taken some.
+    #[inline]
+    fn has_gone_out(&mut self, index: u32) {
+        self.has_written = true;
+        self.io_went(self.stream(index).watcher, POLLOUT);
     }
 
     /// The kernel has no room, and will say when it has.
