@@ -23,6 +23,7 @@ on_each_mechanism!(
     writes_that_wait_arrive_whole_and_in_order,
     messages_that_wait_stay_apart,
     memory_that_is_not_there_fails_its_own_write_only,
+    a_connection_made_at_once_is_reported_later_and_before_the_writes_that_waited,
 );
 
 /// A message that can be written: the memory that the engine is lent.
@@ -413,4 +414,57 @@ fn memory_that_is_not_there_fails_its_own_write_only(mechanism: Mechanism) {
     assert_eq!(events, expected);
     let _ = theirs.read_to_end(&mut received);
     assert!(received.ends_with(b"\0beforebehind"));
+}
+
+/// Unix sockets connect at once or not at all; the program hears of it in its turn all the same.
+fn a_connection_made_at_once_is_reported_later_and_before_the_writes_that_waited(
+    mechanism: Mechanism,
+) {
+    let mut engine = engine_on(mechanism);
+    let guard = engine.timer_init(Token(9)).unwrap();
+    engine.timer_start(guard, 10_000, 0).unwrap();
+    let server = engine.pipe_init(Token(1), false).unwrap();
+    engine.pipe_bind(server, b"").unwrap();
+    engine.stream_listen(server, 8).unwrap();
+    for kept in [guard, server] {
+        engine.unreference(kept);
+    }
+    let address = engine.stream_address(server, false).unwrap();
+    let client = engine.pipe_init(Token(2), false).unwrap();
+    (engine.pipe_connect(client, Token(3), address.unix_name())).unwrap();
+    let again = engine.pipe_connect(client, Token(3), address.unix_name());
+    assert_eq!(again, Err(Errno::EALREADY), "nobody has heard of it yet");
+    for token in [4, 5] {
+        let buffers = Buffers::owned(vec![b'x'; 3]);
+        (engine.stream_write(client, Token(token), buffers, None)).unwrap();
+    }
+    let accepted = engine.pipe_init(Token(6), false).unwrap();
+    let mut events = Vec::new();
+    run(&mut engine, Mode::Default, |engine, event| match event {
+        Event::Connection(Token(1), Ok(())) => engine.stream_accept(server, accepted).unwrap(),
+        Event::Timer(_) => panic!("nothing comes after {events:?}"),
+        event => events.push(event),
+    });
+    let expected = [
+        Event::Connect(Token(3), Ok(())),
+        Event::Write(Token(4), Ok(()), 3),
+        Event::Write(Token(5), Ok(()), 3),
+    ];
+    assert_eq!(events, expected);
+    engine.read_start(accepted).unwrap();
+    run(&mut engine, Mode::Once, |engine, event| {
+        assert_eq!(event, Event::Read(Token(6)));
+        assert_eq!(read(engine, accepted, 9), Ok(6));
+    });
+    // One that closes first hears that it was in vain.
+    let client = engine.pipe_init(Token(7), false).unwrap();
+    (engine.pipe_connect(client, Token(8), address.unix_name())).unwrap();
+    engine.close(client).unwrap();
+    let mut events = told(&mut engine);
+    events.retain(|event| !matches!(event, Event::Connection(..)));
+    let expected = [
+        Event::Connect(Token(8), Err(Errno::ECANCELED)),
+        Event::Closed(Token(7)),
+    ];
+    assert_eq!(events, expected);
 }

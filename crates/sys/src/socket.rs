@@ -227,14 +227,14 @@ pub fn listen(fd: RawFd, backlog: i32) -> Result<(), Errno> {
     check(unsafe { libc::listen(fd, backlog) }).map(drop)
 }
 
-/// Begins to connect. `EINPROGRESS` is no error.
-pub fn connect(fd: RawFd, address: &Address) -> Result<(), Errno> {
+/// Begins to connect. Returns whether that is all: `EINPROGRESS` is no error.
+pub fn connect(fd: RawFd, address: &Address) -> Result<bool, Errno> {
     loop {
         // SAFETY: the address lives through the call.
         match check(unsafe { libc::connect(fd, address.as_ptr(), address.len) }) {
             Err(Errno::EINTR) => {}
-            Err(EINPROGRESS) => return Ok(()),
-            result => return result.map(drop),
+            Err(EINPROGRESS) => return Ok(false),
+            result => return result.map(|_| true),
         }
     }
 }

@@ -13,12 +13,13 @@ use blacklight_sys::socket::{self, Address};
 use blacklight_sys::{Errno, RawFd};
 
 impl Engine {
-    /// Begins to connect a stream that has a socket. Whatever comes of it is reported later.
+    /// Begins to connect a stream that has a socket, or has done so already. Whatever comes of
+    /// it is reported later.
     pub(crate) fn begin_connect(
         &mut self,
         index: u32,
         token: Token,
-        outcome: Result<(), Errno>,
+        outcome: Result<bool, Errno>,
     ) -> Result<(), Errno> {
         let stream = self.stream_mut(index);
         if stream.is_connecting {
@@ -30,9 +31,12 @@ impl Engine {
         // What was said of the socket before does not hold any more.
         self.io_used_up(watcher, u32::MAX);
         self.active_requests += 1;
-        let outcome = outcome.and_then(|()| self.io_want(watcher, POLLOUT));
-        if let Err(error) = outcome {
-            self.stream_mut(index).delayed_error = Some(error);
+        let outcome = match outcome {
+            Ok(false) => self.io_want(watcher, POLLOUT).map(|()| false),
+            outcome => outcome,
+        };
+        if outcome != Ok(false) {
+            self.stream_mut(index).delayed_error = outcome.err();
             self.watchers.feed(watcher, Pending::Fed);
         }
         Ok(())
@@ -59,6 +63,8 @@ impl Engine {
         if result.is_err() || stream.queue.is_empty() {
             let watcher = stream.watcher;
             self.io_unwant(watcher, POLLOUT);
+        } else {
+            self.await_room(index);
         }
         if result.is_err() {
             self.fail_writes(index, Errno::ECANCELED);
@@ -131,7 +137,7 @@ impl Engine {
     }
 
     /// Begins to connect a socket.
-    pub(crate) fn connect(&mut self, fd: RawFd, address: &Address) -> Result<(), Errno> {
+    pub(crate) fn connect(&mut self, fd: RawFd, address: &Address) -> Result<bool, Errno> {
         self.poller.admit(Call::Connect, fd, 1)?;
         socket::connect(fd, address)
     }

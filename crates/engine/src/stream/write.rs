@@ -418,7 +418,7 @@ impl Engine {
     }
 
     /// Has the poller say when the queue can be written.
-    fn await_room(&mut self, index: u32) {
+    pub(super) fn await_room(&mut self, index: u32) {
         let watcher = self.stream(index).watcher;
         if let Err(error) = self.io_want(watcher, POLLOUT) {
             self.fail_writes(index, error);
