@@ -65,6 +65,13 @@ pub(crate) enum Pending {
     Fed,
 }
 
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    In,
+    Out,
+}
+
 /// How the kernel is to tell a watcher what there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trigger {
@@ -85,8 +92,8 @@ pub(crate) struct Watcher {
     /// What has been told and not used up, if it follows edges.
     left: u32,
     trigger: Trigger,
-    /// Which way the last use went, `POLLIN` or `POLLOUT`, and how many more before it.
-    way: u32,
+    /// Which way the last use went, and how many more before it.
+    way: Way,
     in_a_row: u8,
     /// In the list of those to be looked at for what is left.
     is_noted: bool,
@@ -182,7 +189,7 @@ impl Watchers {
             current: 0,
             left: 0,
             trigger: Trigger::Level,
-            way: 0,
+            way: Way::In,
             in_a_row: 0,
             is_noted: false,
             epoch: 0,
@@ -496,9 +503,9 @@ impl Engine {
         }
     }
 
-    /// Bytes went one way: in, with `POLLIN`, or out, with `POLLOUT`.
+    /// Bytes went one way.
     #[inline]
-    pub(crate) fn io_went(&mut self, index: u32, way: u32) {
+    pub(crate) fn io_went(&mut self, index: u32, way: Way) {
         let watcher = &mut self.watchers.slab[index];
         if watcher.way != way {
             (watcher.way, watcher.in_a_row) = (way, 0);

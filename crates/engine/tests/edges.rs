@@ -449,6 +449,7 @@ fn levels_tell_of_flows_and_edges_of_conversations() {
         u32::from_str_radix(events.expect("it is watched"), 16).unwrap() & EDGE != 0
     };
     let byte = Buffers::owned(vec![1]);
+    assert_eq!(engine.stream_try_write(stream, &byte, None), Ok(1));
     for _ in 0..2 {
         for at in 0..MANY {
             theirs.write_all(&[1]).unwrap();

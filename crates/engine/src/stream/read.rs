@@ -2,6 +2,7 @@
 
 use super::{Engine, MAX_PER_TURN, Streams};
 use crate::event::Event;
+use crate::io::Way;
 use crate::poller::Call;
 use crate::slab::Key;
 use blacklight_sys::buffer::Space;
@@ -168,7 +169,7 @@ impl Engine {
             let result = stream::read(fd, room, stream.transport);
             if result.is_ok() {
                 self.has_read = true;
-                self.io_went(watcher, POLLIN);
+                self.io_went(watcher, Way::In);
             }
             match result {
                 Ok(count) if count < wanted => self.io_read_short(watcher),

@@ -6,7 +6,7 @@
 
 use super::{Engine, MAX_PER_TURN};
 use crate::event::{Event, Token};
-use crate::io::Pending;
+use crate::io::{Pending, Way};
 use crate::poller::Call;
 use crate::slab::{Key, NIL};
 use blacklight_sys::buffer::Buffers;
@@ -430,7 +430,7 @@ impl Engine {
     #[inline]
     fn has_gone_out(&mut self, index: u32) {
         self.has_written = true;
-        self.io_went(self.stream(index).watcher, POLLOUT);
+        self.io_went(self.stream(index).watcher, Way::Out);
     }
 
     /// The kernel has no room, and will say when it has.
