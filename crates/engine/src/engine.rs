@@ -94,7 +94,7 @@ impl Engine {
     pub fn new(mechanism: Option<Mechanism>) -> Result<Engine, Errno> {
         let receiver = Receiver::new()?;
         let poller = Poller::new(mechanism, &receiver.mailbox)?;
-        let mut handles = Handles::new()?;
+        let mut handles = Handles::new();
         Ok(Engine {
             timers: TimerQueue::new(&mut handles)?,
             ready: handles.anchor()?,

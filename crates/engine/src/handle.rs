@@ -2,10 +2,8 @@
 //!
 //! Every handle is one entry of one slab, whatever its kind; the front end holds its
 //! [`Key`]. What only one kind needs is in [`Kind`], and bulky state hangs off it by
-//! index. Handles stand in up to two lists:
-//!
-//! - the *walk list*, in the order of their creation, until they are closed for good;
-//! - a *phase list*, if they are started idle, prepare or check handles, or timers.
+//! index. Started idle, prepare and check handles and timers stand in a *phase list*, those that
+//! are closing in a chain. A walk over all handles collects their keys first.
 //!
 //! Lists are circular and run through sentinel entries of the same slab, so that taking a
 //! handle out needs no knowledge of which list it is in: that is how a phase can put its
@@ -26,14 +24,14 @@ struct Link {
     next: u32,
 }
 
-/// Not in any list.
+/// Not in any list. That of a closing handle has the next of the chain as its `next`.
 const UNLINKED: Link = Link {
     prev: NIL,
     next: NIL,
 };
 
 /// What only one kind of handle has.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Timer(crate::timer::Timer),
     Idle,
@@ -78,35 +76,30 @@ pub enum HandleKind {
     Process,
 }
 
-#[derive(Debug)]
+/// Packed, since programs have millions of them.
+#[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed(4))]
 pub(crate) struct Handle {
     pub(crate) token: Token,
-    /// Its place in the walk list.
-    walk: Link,
     /// Its place in a phase's list.
     phase: Link,
     active: bool,
     referenced: bool,
     closing: bool,
+    /// Whether no walk finds it.
+    hidden: bool,
     pub(crate) kind: Kind,
 }
 
-// One cache line with the slab's own two words: what a start, a stop or a dispatch needs
-// of a handle costs one miss.
-const _: () = assert!(size_of::<Handle>() <= 56);
-
-#[derive(Clone, Copy)]
-enum Lane {
-    Walk,
-    Phase,
-}
+// With the slab's own word three quarters of a cache line.
+const _: () = assert!(size_of::<Handle>() <= 44);
 
 /// The table of handles and the lists through it.
 #[derive(Debug)]
 pub(crate) struct Handles {
     slab: Slab<Handle>,
-    /// Anchor of the walk list.
-    all: u32,
+    /// How many a walk would find.
+    visible: u32,
     /// First of the handles whose closing is to be finished, last closed first.
     pub(crate) closing: u32,
     /// Active and referenced handles.
@@ -130,46 +123,43 @@ impl std::ops::IndexMut<u32> for Handles {
 }
 
 impl Handles {
-    pub(crate) fn new() -> Result<Handles, Errno> {
-        let mut handles = Handles {
+    pub(crate) const fn new() -> Handles {
+        Handles {
             slab: Slab::new(),
-            all: NIL,
+            visible: 0,
             closing: NIL,
             active: 0,
-        };
-        handles.all = handles.anchor()?;
-        Ok(handles)
+        }
     }
 
+    #[inline]
     fn entry(kind: Kind, token: Token) -> Handle {
         Handle {
             token,
-            walk: UNLINKED,
             phase: UNLINKED,
             active: false,
             referenced: true,
             closing: false,
+            hidden: false,
             kind,
         }
     }
 
     /// A new empty list.
     pub(crate) fn anchor(&mut self) -> Result<u32, Errno> {
-        let anchor = Self::entry(Kind::Sentinel, Token(0));
-        let anchor = self.slab.insert(anchor)?.index;
-        let alone = Link {
+        let anchor = self.insert_hidden(Kind::Sentinel, Token(0))?.index;
+        self.slab[anchor].phase = Link {
             prev: anchor,
             next: anchor,
         };
-        *self.lane(Lane::Walk, anchor) = alone;
-        *self.lane(Lane::Phase, anchor) = alone;
         Ok(anchor)
     }
 
-    /// A new handle, inactive and referenced, at the end of the walk list.
+    /// A new handle, inactive and referenced.
+    #[inline]
     pub(crate) fn insert(&mut self, kind: Kind, token: Token) -> Result<Key, Errno> {
         let key = self.slab.insert(Self::entry(kind, token))?;
-        self.link(Lane::Walk, self[self.all].walk.prev, key.index);
+        self.visible += 1;
         Ok(key)
     }
 
@@ -195,16 +185,7 @@ impl Handles {
 
     /// Whether no handle is left.
     pub(crate) fn is_empty(&self) -> bool {
-        self[self.all].walk.next == self.all
-    }
-
-    #[inline]
-    fn lane(&mut self, lane: Lane, index: u32) -> &mut Link {
-        let handle = &mut self.slab[index];
-        match lane {
-            Lane::Walk => &mut handle.walk,
-            Lane::Phase => &mut handle.phase,
-        }
+        self.visible == 0
     }
 
     #[inline]
@@ -220,30 +201,30 @@ impl Handles {
 
     /// Puts an entry behind another.
     #[inline]
-    fn link(&mut self, lane: Lane, prev: u32, index: u32) {
-        let next = self.lane(lane, prev).next;
-        *self.lane(lane, index) = Link { prev, next };
-        self.lane(lane, prev).next = index;
-        self.lane(lane, next).prev = index;
+    fn link(&mut self, prev: u32, index: u32) {
+        let next = self.slab[prev].phase.next;
+        self.slab[index].phase = Link { prev, next };
+        self.slab[prev].phase.next = index;
+        self.slab[next].phase.prev = index;
     }
 
     #[inline]
-    fn unlink(&mut self, lane: Lane, index: u32) {
-        let Link { prev, next } = std::mem::replace(self.lane(lane, index), UNLINKED);
-        self.lane(lane, prev).next = next;
-        self.lane(lane, next).prev = prev;
+    fn unlink(&mut self, index: u32) {
+        let Link { prev, next } = std::mem::replace(&mut self.slab[index].phase, UNLINKED);
+        self.slab[prev].phase.next = next;
+        self.slab[next].phase.prev = prev;
     }
 
     /// Moves all of a list behind another, empty anchor.
-    fn splice(&mut self, lane: Lane, from: u32, to: u32) {
-        let Link { prev, next } = *self.lane(lane, from);
+    fn splice(&mut self, from: u32, to: u32) {
+        let Link { prev, next } = self.phase(from);
         if next == from {
             return;
         }
-        *self.lane(lane, to) = Link { prev, next };
-        self.lane(lane, next).prev = to;
-        self.lane(lane, prev).next = to;
-        *self.lane(lane, from) = Link {
+        self.slab[to].phase = Link { prev, next };
+        self.slab[next].phase.prev = to;
+        self.slab[prev].phase.next = to;
+        self.slab[from].phase = Link {
             prev: from,
             next: from,
         };
@@ -283,35 +264,35 @@ impl Handles {
         }
         let first = self.phase(anchor).next;
         let rest = self.phase(last).next;
-        self.lane(Lane::Phase, anchor).next = rest;
-        self.lane(Lane::Phase, rest).prev = anchor;
+        self.slab[anchor].phase.next = rest;
+        self.slab[rest].phase.prev = anchor;
         let end = self.phase(to).prev;
-        self.lane(Lane::Phase, end).next = first;
-        self.lane(Lane::Phase, first).prev = end;
-        self.lane(Lane::Phase, last).next = to;
-        self.lane(Lane::Phase, to).prev = last;
+        self.slab[end].phase.next = first;
+        self.slab[first].phase.prev = end;
+        self.slab[last].phase.next = to;
+        self.slab[to].phase.prev = last;
     }
 
     /// Puts a handle behind another in a phase's list, or first behind its anchor.
     #[inline]
     pub(crate) fn phase_insert_behind(&mut self, prev: u32, index: u32) {
-        self.link(Lane::Phase, prev, index);
+        self.link(prev, index);
     }
 
     /// Puts a handle last into its phase's list.
     #[inline]
     pub(crate) fn phase_append(&mut self, anchor: u32, index: u32) {
-        self.link(Lane::Phase, self.phase(anchor).prev, index);
+        self.link(self.phase(anchor).prev, index);
     }
 
     /// Puts a handle first into its phase's list: the last started runs first.
     pub(crate) fn phase_insert(&mut self, anchor: u32, index: u32) {
-        self.link(Lane::Phase, anchor, index);
+        self.link(anchor, index);
     }
 
     #[inline]
     pub(crate) fn phase_remove(&mut self, index: u32) {
-        self.unlink(Lane::Phase, index);
+        self.unlink(index);
     }
 
     /// Puts a phase's whole list aside, so that what starts from now on waits for the
@@ -319,7 +300,7 @@ impl Handles {
     pub(crate) fn phase_begin(&mut self, list: u32, aside: u32) {
         // A run that was given up half-way leaves some behind; they go first.
         if self.is_list_empty(aside) {
-            self.splice(Lane::Phase, list, aside);
+            self.splice(list, aside);
         }
     }
 
@@ -330,7 +311,7 @@ impl Handles {
         if index == aside {
             return None;
         }
-        self.unlink(Lane::Phase, index);
+        self.unlink(index);
         self.phase_append(list, index);
         Some(self[index].token)
     }
@@ -371,12 +352,14 @@ impl Handles {
     }
 
     /// Queues a stopped handle for the closing phase.
+    #[inline]
     pub(crate) fn begin_close(&mut self, index: u32) {
         self.mark_closing(index);
         self.queue_close(index);
     }
 
     /// Lets nobody use a stopped handle any more.
+    #[inline]
     pub(crate) fn mark_closing(&mut self, index: u32) {
         let handle = &mut self.slab[index];
         assert!(!handle.closing, "a handle is closed twice");
@@ -385,8 +368,9 @@ impl Handles {
     }
 
     /// Queues a handle that is marked for the closing phase.
+    #[inline]
     pub(crate) fn queue_close(&mut self, index: u32) {
-        self.slab.set_next(index, self.closing);
+        self.slab[index].phase.next = self.closing;
         self.closing = index;
     }
 
@@ -398,6 +382,7 @@ impl Handles {
     pub(crate) fn insert_hidden(&mut self, kind: Kind, token: Token) -> Result<Key, Errno> {
         let entry = Handle {
             referenced: false,
+            hidden: true,
             ..Self::entry(kind, token)
         };
         self.slab.insert(entry)
@@ -405,23 +390,24 @@ impl Handles {
 
     /// Forgets a hidden entry, at once and without a word.
     pub(crate) fn remove_hidden(&mut self, index: u32) {
-        assert!(self[index].walk.next == NIL, "a visible handle is removed");
+        assert!(self[index].hidden, "a visible handle is removed");
         self.slab.remove(index);
     }
 
     /// Forgets the first handle of a closing chain. Returns its token and the rest.
+    #[inline]
     pub(crate) fn finish_close(&mut self, index: u32) -> (Token, u32) {
-        self.unlink(Lane::Walk, index);
-        let (token, rest) = (self[index].token, self.slab.next(index));
+        let Handle { token, phase, .. } = self[index];
+        self.visible -= 1;
         self.slab.remove(index);
-        (token, rest)
+        (token, phase.next)
     }
 }
 
 /// A walk over all handles in progress; see [`Engine::walk`].
 #[derive(Debug)]
 pub struct Walk {
-    aside: u32,
+    left: std::vec::IntoIter<Key>,
 }
 
 impl Engine {
@@ -485,10 +471,22 @@ impl Engine {
     /// phase. Closing it a second time is `EINVAL`.
     ///
     /// [`Event::Closed`]: crate::Event::Closed
+    #[inline]
     pub fn close(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         match self.handles[index].kind {
             Kind::Timer(_) => self.stop_timer(index),
+            _ => return self.close_other(index),
+        }
+        self.handles.begin_close(index);
+        Ok(())
+    }
+
+    /// Closes what is no timer: programs close far more of those.
+    #[inline(never)]
+    fn close_other(&mut self, index: u32) -> Result<(), Errno> {
+        match self.handles[index].kind {
+            Kind::Timer(_) | Kind::Sentinel => return Err(Errno::EINVAL),
             Kind::Idle | Kind::Prepare | Kind::Check => self.stop_loop_watcher(index),
             Kind::Async(ticket) => self.retire_async(index, ticket),
             Kind::Poll(watcher) => self.release_poll(index, watcher),
@@ -504,31 +502,24 @@ impl Engine {
                 }
             }
             Kind::FsEvent(_) => self.stop_fs_event(index),
-            Kind::Sentinel => return Err(Errno::EINVAL),
         }
         self.handles.begin_close(index);
         Ok(())
     }
 
     /// Starts a walk over the handles there are, in the order of their creation. Handles
-    /// may be made and closed between the steps; a walk started inside another sees the
-    /// handles that the outer one has passed already.
-    pub fn walk(&mut self) -> Result<Walk, Errno> {
-        let aside = self.handles.anchor()?;
-        self.handles.splice(Lane::Walk, self.handles.all, aside);
-        Ok(Walk { aside })
+    /// may be made and closed between the steps: those made are not visited, nor those that
+    /// are closed for good.
+    pub fn walk(&self) -> Result<Walk, Errno> {
+        let keys = self.handles.slab.keys(|handle| !handle.hidden)?;
+        Ok(Walk {
+            left: keys.into_iter(),
+        })
     }
 
-    /// The next handle of a walk. After `None` the walk is over and must not be used again.
-    pub fn walk_next(&mut self, walk: &mut Walk) -> Option<Token> {
-        let handles = &mut self.handles;
-        let index = handles[walk.aside].walk.next;
-        if index == walk.aside {
-            handles.slab.remove(index);
-            return None;
-        }
-        handles.unlink(Lane::Walk, index);
-        handles.link(Lane::Walk, handles[handles.all].walk.prev, index);
-        Some(handles[index].token)
+    /// The next handle of a walk.
+    pub fn walk_next(&self, walk: &mut Walk) -> Option<Token> {
+        let index = walk.left.find_map(|key| self.handles.resolve(key))?;
+        Some(self.handles[index].token)
     }
 }

@@ -576,24 +576,22 @@ impl Engine {
 
     /// Forgets the next closed handle, before its owner hears of it: the callback may
     /// free or use again whatever the token stands for.
+    #[inline]
     fn finish_next_close(&mut self) -> Option<Event> {
-        if self.closing_now == NIL {
+        let closing = self.closing_now;
+        if closing == NIL {
             return None;
         }
-        if let Kind::Stream(stream) = self.handles[self.closing_now].kind {
-            // Requests hear of their end first.
-            let request = self.cancel_next_request(stream);
-            if request.is_some() {
-                return request;
-            }
+        // Requests hear of their end first.
+        let request = match self.handles[closing].kind {
+            Kind::Stream(stream) => self.cancel_next_request(stream),
+            Kind::Udp(udp) => self.cancel_next_send(udp),
+            _ => None,
+        };
+        if request.is_some() {
+            return request;
         }
-        if let Kind::Udp(udp) = self.handles[self.closing_now].kind {
-            let request = self.cancel_next_send(udp);
-            if request.is_some() {
-                return request;
-            }
-        }
-        let (token, rest) = self.handles.finish_close(self.closing_now);
+        let (token, rest) = self.handles.finish_close(closing);
         self.closing_now = rest;
         Some(Event::Closed(token))
     }

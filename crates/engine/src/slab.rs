@@ -1,9 +1,9 @@
 //! A table whose entries keep their index, with generations so that an old key is
 //! recognised after its entry has been given to somebody else.
 //!
-//! Invariants: an entry's generation is odd while it is occupied and even while it is
-//! free; free entries form a chain through `next`, which occupied ones may use for chains of
-//! their owner's. Growing is the only thing that
+//! Invariants: the generation of an occupied entry is odd, and greater by two than that of the
+//! entry made before it, so that it also tells in which order entries were made. A free entry
+//! has in its place twice the index of the next free one. Growing is the only thing that
 //! allocates, and it reports [`Errno::ENOMEM`] instead of aborting.
 
 use blacklight_sys::Errno;
@@ -50,24 +50,38 @@ fn enlarge<T>(table: &mut Vec<T>) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The end of the chain of free entries. Half as many entries as there are numbers would fill
+/// the memory of any machine.
+const LAST_FREE: u32 = NIL >> 1;
+
 #[derive(Debug)]
 struct Slot<T> {
+    /// Of an occupied entry; or where the chain of free entries goes on, times two.
     generation: u32,
-    next: u32,
     value: T,
+}
+
+impl<T> Slot<T> {
+    #[inline]
+    fn is_occupied(&self) -> bool {
+        self.generation & 1 == 1
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     free: u32,
+    /// The generation of the next entry. It starts again after 2^31 entries.
+    generation: u32,
 }
 
 impl<T> Slab<T> {
     pub(crate) const fn new() -> Slab<T> {
         Slab {
             slots: Vec::new(),
-            free: NIL,
+            free: LAST_FREE,
+            generation: 1,
         }
     }
 
@@ -76,59 +90,41 @@ impl<T> Slab<T> {
         self.slots.len()
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Result<Key, Errno> {
-        let index = self.free;
-        if index == NIL {
-            return self.grow(value);
-        }
-        let slot = &mut self.slots[index as usize];
-        debug_assert!(slot.generation & 1 == 0, "a free entry is occupied");
-        self.free = slot.next;
-        slot.generation += 1;
-        slot.value = value;
-        Ok(Key {
-            index,
-            generation: slot.generation,
-        })
+        let generation = self.generation;
+        let slot = Slot { generation, value };
+        let index = match self.free {
+            LAST_FREE => self.push(slot)?,
+            free => {
+                let before = std::mem::replace(&mut self.slots[free as usize], slot);
+                debug_assert!(!before.is_occupied(), "an occupied entry counts as free");
+                self.free = before.generation >> 1;
+                free
+            }
+        };
+        self.generation = generation.wrapping_add(2);
+        Ok(Key { index, generation })
     }
 
-    fn grow(&mut self, value: T) -> Result<Key, Errno> {
-        let index = u32::try_from(self.slots.len()).map_err(|_| Errno::ENOMEM)?;
-        if index == NIL {
+    #[inline]
+    fn push(&mut self, slot: Slot<T>) -> Result<u32, Errno> {
+        let index = self.slots.len() as u32;
+        if index == LAST_FREE {
             return Err(Errno::ENOMEM);
         }
         make_room(&mut self.slots)?;
-        self.slots.push(Slot {
-            generation: 1,
-            next: NIL,
-            value,
-        });
-        Ok(Key {
-            index,
-            generation: 1,
-        })
+        self.slots.push(slot);
+        Ok(index)
     }
 
     /// Frees the entry; every key to it goes stale.
+    #[inline]
     pub(crate) fn remove(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        assert!(slot.generation & 1 == 1, "a free entry is removed");
-        // After 2^31 lives the generation starts again; zero stays reserved for "no key".
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.next = self.free;
+        assert!(slot.is_occupied(), "a free entry is removed");
+        slot.generation = self.free << 1;
         self.free = index;
-    }
-
-    /// What an occupied entry is chained to.
-    pub(crate) fn next(&self, index: u32) -> u32 {
-        self.slots[index as usize].next
-    }
-
-    /// Chains an occupied entry to another.
-    pub(crate) fn set_next(&mut self, index: u32, next: u32) {
-        let slot = &mut self.slots[index as usize];
-        debug_assert!(slot.generation & 1 == 1, "a free entry is chained");
-        slot.next = next;
     }
 
     /// The current key of an occupied entry.
@@ -144,7 +140,21 @@ impl<T> Slab<T> {
     #[inline]
     pub(crate) fn resolve(&self, key: Key) -> Option<u32> {
         let slot = self.slots.get(key.index as usize)?;
-        (slot.generation == key.generation && key.generation & 1 == 1).then_some(key.index)
+        (slot.generation == key.generation && slot.is_occupied()).then_some(key.index)
+    }
+
+    /// The keys of the entries that are `wanted`, in the order in which they were made. One that
+    /// has outlived 2^31 others counts as made later than it was.
+    pub(crate) fn keys(&self, wanted: impl Fn(&T) -> bool) -> Result<Vec<Key>, Errno> {
+        let occupied = |(index, slot): (usize, &Slot<T>)| {
+            (slot.is_occupied() && wanted(&slot.value)).then(|| self.key(index as u32))
+        };
+        let found = || self.slots.iter().enumerate().filter_map(occupied);
+        let mut keys = Vec::new();
+        keys.try_reserve_exact(found().count())?;
+        keys.extend(found());
+        keys.sort_unstable_by_key(|key| key.generation.wrapping_sub(self.generation));
+        Ok(keys)
     }
 }
 
@@ -181,6 +191,22 @@ mod tests {
         assert_eq!(slab.resolve(a), None, "but not under the old key");
         assert_eq!(slab[c.index], 'c');
         assert_eq!(slab.resolve(b), Some(1));
+    }
+
+    #[test]
+    fn keys_come_in_the_order_in_which_they_were_made() {
+        let mut slab = Slab::new();
+        // The numbers start again on the way.
+        slab.generation = u32::MAX - 6;
+        let first: Vec<Key> = (0..4).map(|n| slab.insert(n).unwrap()).collect();
+        assert_eq!(slab.keys(|_| true).unwrap(), first);
+        slab.remove(first[1].index);
+        slab.remove(first[3].index);
+        let then: Vec<Key> = (4..7).map(|n| slab.insert(n).unwrap()).collect();
+        assert_eq!((then[0].index, then[1].index, then[2].index), (3, 1, 4));
+        let expected = [first[0], first[2], then[0], then[1], then[2]];
+        assert_eq!(slab.keys(|_| true).unwrap(), expected);
+        assert_eq!(slab.keys(|n| n % 2 == 0).unwrap().len(), 4);
     }
 
     #[test]

@@ -15,14 +15,14 @@ use blacklight_sys::Errno;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Packed, so that a handle fits a cache line.
+/// Packed, as handles are.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C, packed(4))]
 pub(crate) struct Timer {
     pub(crate) due_ns: u64,
     repeat_ms: u64,
     /// The number of the start that holds, or zero when stopped.
-    pub(crate) start: u64,
+    pub(crate) start: u32,
 }
 
 impl Engine {
@@ -41,6 +41,7 @@ impl Engine {
     }
 
     /// Makes a timer, stopped.
+    #[inline]
     pub fn timer_init(&mut self, token: Token) -> Result<Key, Errno> {
         self.handles.insert(Kind::Timer(Timer::default()), token)
     }
@@ -48,10 +49,11 @@ impl Engine {
     /// Starts a timer, or starts it anew: it fires `timeout_ms` after the loop's cached
     /// time, and then every `repeat_ms` unless that is zero. A time-out that no clock will
     /// reach is as good as never.
+    #[inline(always)]
     pub fn timer_start(&mut self, key: Key, timeout_ms: u64, repeat_ms: u64) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
-        self.timer_mut(index)?.repeat_ms = repeat_ms;
         self.stop_timer(index);
+        self.timer_mut(index)?.repeat_ms = repeat_ms;
         self.arm_timer(index, timeout_ms);
         Ok(())
     }
@@ -66,6 +68,7 @@ impl Engine {
         Ok(())
     }
 
+    #[inline]
     fn arm_timer(&mut self, index: u32, timeout_ms: u64) {
         let due_ns = self
             .now_ns
@@ -73,10 +76,10 @@ impl Engine {
         self.arm_timer_at(index, due_ns);
     }
 
-    #[inline]
+    #[inline(always)]
     fn arm_timer_at(&mut self, index: u32, due_ns: u64) {
-        self.timers.push(&mut self.handles, index, due_ns);
         self.handles.set_active(index, true);
+        self.timers.push(&mut self.handles, index, due_ns);
     }
 
     /// Stops a timer. A stopped one stays stopped.

@@ -18,14 +18,26 @@ use crate::slab::make_room;
 use crate::timer::Timer;
 use blacklight_sys::Errno;
 
-/// A started timer: ordered by due time and then by the order of starting.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// A started timer.
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     due_ns: u64,
-    /// The number of this start. It identifies the entry: no two starts share one.
-    start: u64,
+    /// The number of this start, which is never zero. It identifies the entry.
+    start: u32,
     /// The timer's index in the table of handles.
     handle: u32,
+}
+
+impl Entry {
+    /// Whether this timer comes before another: by due time, and then in the order of starting.
+    ///
+    /// Numbers start again after 2^32 starts. Of two timers due in the same nanosecond between
+    /// whose starts more than half of that lies, either may come first.
+    #[inline]
+    fn is_before(&self, other: &Entry) -> bool {
+        self.due_ns < other.due_ns
+            || self.due_ns == other.due_ns && (self.start.wrapping_sub(other.start) as i32) < 0
+    }
 }
 
 /// Enough for the usual mix of time-outs; looking at all fronts stays cheap.
@@ -44,7 +56,11 @@ pub(crate) struct TimerQueue {
     heap: Heap,
     /// Entries of the heap that are not stale.
     live: usize,
-    starts: u64,
+    /// The number of the last start.
+    start: u32,
+    /// The anchor of the run that was last added to, and its end: most timers that start in
+    /// one turn are due at the same time.
+    last: (u32, u64),
     /// No timer is due before this, and if it `is_exact`, one is due then.
     next_ns: Option<u64>,
     is_exact: bool,
@@ -57,10 +73,21 @@ fn timer(handles: &Handles, index: u32) -> Option<&Timer> {
     }
 }
 
+/// A started timer's entry.
+fn entry(handles: &Handles, handle: u32) -> Option<Entry> {
+    let &Timer { due_ns, start, .. } = timer(handles, handle)?;
+    Some(Entry {
+        due_ns,
+        start,
+        handle,
+    })
+}
+
 /// Whether the timer still waits for this entry, and not for another or for none. The
 /// entry's handle may have been closed and its place taken by something else since.
 fn is_live(handles: &Handles, entry: &Entry) -> bool {
-    timer(handles, entry.handle).is_some_and(|timer| timer.start == entry.start)
+    timer(handles, entry.handle)
+        .is_some_and(|timer| timer.start == entry.start && timer.due_ns == entry.due_ns)
 }
 
 impl TimerQueue {
@@ -70,28 +97,40 @@ impl TimerQueue {
             *run = handles.anchor()?;
         }
         Ok(TimerQueue {
+            last: (runs[0], 0),
             runs,
             ends_ns: [0; RUNS],
             heap: Heap::default(),
             live: 0,
-            starts: 0,
+            start: 0,
             next_ns: None,
             is_exact: true,
         })
     }
 
     /// Adds a stopped timer.
+    #[inline(always)]
     pub(crate) fn push(&mut self, handles: &mut Handles, index: u32, due_ns: u64) {
-        self.starts += 1;
-        let start = self.starts;
+        let start = self.start.wrapping_add(1).max(1);
+        self.start = start;
         let Kind::Timer(timer) = &mut handles[index].kind else {
             return;
         };
         timer.due_ns = due_ns;
         timer.start = start;
         self.next_ns = Some(self.next_ns.map_or(due_ns, |next| next.min(due_ns)));
+        match self.last {
+            (run, end_ns) if end_ns == due_ns => handles.phase_append(run, index),
+            _ => self.push_elsewhere(handles, index, due_ns, start),
+        }
+    }
+
+    /// Adds a timer that is due at another time than the one before it.
+    #[inline(never)]
+    fn push_elsewhere(&mut self, handles: &mut Handles, index: u32, due_ns: u64, start: u32) {
         if let Some(run) = self.run_for(handles, due_ns) {
             self.ends_ns[run] = due_ns;
+            self.last = (self.runs[run], due_ns);
             handles.phase_append(self.runs[run], index);
             return;
         }
@@ -141,6 +180,7 @@ impl TimerQueue {
 
     /// Takes out a started timer: it is in the queue, or in the list of those that a phase in
     /// progress has still to run.
+    #[inline(never)]
     pub(crate) fn remove(&mut self, handles: &mut Handles, index: u32) {
         let Kind::Timer(timer) = &mut handles[index].kind else {
             return;
@@ -161,13 +201,7 @@ impl TimerQueue {
     /// The first timer of a run.
     #[inline]
     fn front(&self, handles: &Handles, run: usize) -> Option<Entry> {
-        let handle = handles.phase_first(self.runs[run])?;
-        let &Timer { due_ns, start, .. } = timer(handles, handle)?;
-        Some(Entry {
-            due_ns,
-            start,
-            handle,
-        })
+        entry(handles, handles.phase_first(self.runs[run])?)
     }
 
     /// The heap's first timer. Stale entries before it are dropped on the way.
@@ -209,46 +243,55 @@ impl TimerQueue {
     }
 
     fn take_all_due(&mut self, handles: &mut Handles, now_ns: u64, ready: u32) {
-        let end = Entry {
-            due_ns: now_ns.saturating_add(1),
-            start: 0,
-            handle: 0,
-        };
         loop {
-            // The least of the fronts, and what has to come before the rest of its run.
-            let mut least = self.top(handles).filter(|top| *top < end);
-            let (mut place, mut bound) = (RUNS, end);
+            // The least of those that are due, and what has to come before the rest of its run.
+            let is_due = |entry: &Entry| entry.due_ns <= now_ns;
+            let mut least = self.top(handles).filter(is_due);
+            let (mut place, mut bound) = (None, None::<Entry>);
             for run in 0..RUNS {
-                match (self.front(handles, run), least) {
-                    (Some(front), None) if front < bound => (least, place) = (Some(front), run),
-                    (Some(front), Some(before)) if front < before => {
-                        (least, place, bound) = (Some(front), run, before);
+                let Some(front) = self.front(handles, run).filter(is_due) else {
+                    continue;
+                };
+                match least {
+                    Some(before) if !front.is_before(&before) => {
+                        if bound.is_none_or(|bound| front.is_before(&bound)) {
+                            bound = Some(front);
+                        }
                     }
-                    (Some(front), _) => bound = bound.min(front),
-                    (None, _) => {}
+                    before => (least, place, bound) = (Some(front), Some(run), before),
                 }
             }
-            let Some(least) = least else { return };
-            if place == RUNS {
-                self.heap.pop();
-                self.live -= 1;
-                handles.set_active(least.handle, false);
-                handles.phase_append(ready, least.handle);
-            } else {
-                self.take_front(handles, place, bound, ready);
+            match (least, place) {
+                (None, _) => return,
+                (Some(_), Some(run)) => self.take_front(handles, run, now_ns, bound, ready),
+                (Some(top), None) => {
+                    self.heap.pop();
+                    self.live -= 1;
+                    handles.set_active(top.handle, false);
+                    handles.phase_append(ready, top.handle);
+                }
             }
         }
     }
 
-    /// Moves the timers of a run that come before `bound`, of which there is one at the least.
+    /// Moves the first timer of a run, and with it those that are due and come before `bound`.
     #[inline]
-    fn take_front(&self, handles: &mut Handles, run: usize, bound: Entry, ready: u32) {
+    fn take_front(
+        &self,
+        handles: &mut Handles,
+        run: usize,
+        now_ns: u64,
+        bound: Option<Entry>,
+        ready: u32,
+    ) {
         let anchor = self.runs[run];
         let mut last = anchor;
         while let Some(next) = handles.phase_after(anchor, last) {
-            match timer(handles, next) {
-                Some(timer) if (timer.due_ns, timer.start) < (bound.due_ns, bound.start) => {}
-                _ => break,
+            let goes = |entry: Entry| {
+                entry.due_ns <= now_ns && bound.is_none_or(|bound| entry.is_before(&bound))
+            };
+            if last != anchor && !entry(handles, next).is_some_and(goes) {
+                break;
             }
             handles.set_active(next, false);
             last = next;
@@ -273,7 +316,7 @@ impl Heap {
         self.entries.push(entry);
         while at > 0 {
             let parent = (at - 1) / ARITY;
-            if self.entries[parent] <= entry {
+            if !entry.is_before(&self.entries[parent]) {
                 break;
             }
             self.entries[at] = self.entries[parent];
@@ -298,10 +341,14 @@ impl Heap {
         loop {
             let first = at * ARITY + 1;
             let end = (first + ARITY).min(self.entries.len());
-            let Some(least) = (first..end).min_by_key(|&child| self.entries[child]) else {
+            let lesser = |a: usize, b: usize| {
+                let is_before = self.entries[b].is_before(&self.entries[a]);
+                if is_before { b } else { a }
+            };
+            let Some(least) = (first..end).reduce(lesser) else {
                 break;
             };
-            if entry <= self.entries[least] {
+            if !self.entries[least].is_before(&entry) {
                 break;
             }
             self.entries[at] = self.entries[least];
@@ -345,8 +392,10 @@ mod tests {
 
     impl Bench {
         fn new() -> Bench {
-            let mut handles = Handles::new().unwrap();
-            let queue = TimerQueue::new(&mut handles).unwrap();
+            let mut handles = Handles::new();
+            let mut queue = TimerQueue::new(&mut handles).unwrap();
+            // Most tests see the numbers start again.
+            queue.start = u32::MAX - 1_000;
             let ready = handles.anchor().unwrap();
             Bench {
                 handles,
@@ -463,7 +512,7 @@ mod tests {
                 panic!("{timer} is no timer");
             };
             entry.due_ns = due;
-            entry.start = u64::from(timer);
+            entry.start = timer;
             (bench.queue).push_without_memory(&mut bench.handles, timer, due);
         }
         let mut order = Vec::new();

@@ -81,7 +81,6 @@ on_each_mechanism!(
     an_event,
     watching_and_not_watching,
     a_handle_in_the_place_of_another,
-    a_walk,
     a_request_to_the_pool,
     a_cancelled_request,
     a_datagram,
@@ -268,20 +267,6 @@ fn a_handle_in_the_place_of_another(mechanism: Mechanism) {
         assert_eq!(turn(&mut engine), 4);
     });
     assert!(engine.is_unused());
-}
-
-fn a_walk(mechanism: Mechanism) {
-    let mut engine = engine_on(mechanism);
-    for token in 0..10 {
-        engine.timer_init(Token(token)).unwrap();
-    }
-    assert_steady(2, 100, |_| {
-        let mut walk = engine.walk().unwrap();
-        for token in 0..10 {
-            assert_eq!(engine.walk_next(&mut walk), Some(Token(token)));
-        }
-        assert_eq!(engine.walk_next(&mut walk), None);
-    });
 }
 
 #[test]

@@ -8,8 +8,7 @@ struct Loop {
     is_alive: bool,
     has_closing: bool,
     active_handles: u32,
-    /// Only while nobody walks: a walk has some of the handles in its own hands.
-    is_unused: Option<bool>,
+    is_unused: bool,
     now_ns: u64,
     now_ms: u64,
     backend_timeout: Option<u64>,
@@ -43,7 +42,6 @@ impl Picture {
     pub(crate) fn of_engine(
         engine: &mut Engine,
         keys: &[Key],
-        is_walking: bool,
         measures_idle_time: bool,
     ) -> Picture {
         let metrics = engine.metrics();
@@ -51,7 +49,7 @@ impl Picture {
             is_alive: engine.is_alive(),
             has_closing: engine.has_closing(),
             active_handles: engine.active_handles(),
-            is_unused: (!is_walking).then(|| engine.is_unused()),
+            is_unused: engine.is_unused(),
             now_ns: engine.now_ns(),
             now_ms: engine.now(),
             backend_timeout: engine.backend_timeout(),
@@ -79,7 +77,7 @@ impl Picture {
             is_alive: model.is_alive(),
             has_closing: !model.closing.is_empty(),
             active_handles: model.active_handles(),
-            is_unused: model.walks.is_empty().then_some(model.all.is_empty()),
+            is_unused: model.all.is_empty(),
             now_ns: model.now_ns,
             now_ms: model.now_ns / NS_PER_MS,
             backend_timeout: model.poll_timeout(),

@@ -369,8 +369,7 @@ impl<'a> Program<'a> {
     /// Asks the engine everything that can be asked, and the models too.
     fn compare(&mut self) {
         let timed = self.measures_idle_time;
-        let is_walking = !self.models[0].walks.is_empty();
-        let picture = Picture::of_engine(&mut self.engine, &self.keys, is_walking, timed);
+        let picture = Picture::of_engine(&mut self.engine, &self.keys, timed);
         self.narrow(|model| {
             let expected = Picture::of_model(model, timed);
             picture.difference(&expected).map_or(Ok(()), Err)

@@ -110,7 +110,7 @@ pub(crate) struct Model {
     pub(crate) batch: Vec<(usize, u32)>,
     /// Poll handles that the kernel has refused to watch.
     pub(crate) pending: Vec<(usize, Errno)>,
-    /// The order of a walk, and the handles that walks in progress have still to visit.
+    /// All handles in the order of their creation, and those that walks in progress have still to visit.
     pub(crate) all: Vec<usize>,
     pub(crate) walks: Vec<Vec<usize>>,
     pub(crate) mode: Mode,
@@ -370,8 +370,7 @@ impl Model {
     }
 
     pub(crate) fn walk(&mut self) {
-        let all = std::mem::take(&mut self.all);
-        self.walks.push(all);
+        self.walks.push(self.all.clone());
     }
 
     /// The next handle of the innermost walk.
@@ -381,9 +380,7 @@ impl Model {
             self.walks.pop();
             return None;
         }
-        let id = walk.remove(0);
-        self.all.push(id);
-        Some(id)
+        Some(walk.remove(0))
     }
 
     /// Forgets a handle for good.
