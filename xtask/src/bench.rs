@@ -11,6 +11,7 @@ mod own;
 mod publish;
 mod readings;
 mod report;
+mod rounds;
 
 use crate::conformance::Poller;
 use crate::library::Library;
@@ -23,6 +24,7 @@ use own::Own;
 use publish::Publication;
 use readings::Reading;
 use report::{Row, Series, Summary};
+use rounds::Rounds;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -61,13 +63,15 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// Run libuv's benchmark programs and some of our own with ours and the original turn about.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How many times each benchmark runs with each library [default: 5, quick: 3, full: 10].
+    /// How many times each benchmark runs with each library, at most so many with --full
+    /// [default: 5, quick: 3, full: 10].
     #[arg(long)]
     rounds: Option<usize>,
     /// Of the default benchmarks only those that take less than a quarter of a minute.
     #[arg(long, conflicts_with_all = ["full", "all"])]
     quick: bool,
-    /// Every benchmark, and more rounds.
+    /// Every benchmark, and more rounds where they are needed: one stops after 2 rounds if ours is
+    /// at least twice as good in each, and after 3 if it is worse in none.
     #[arg(long)]
     full: bool,
     /// Every benchmark.
@@ -88,13 +92,16 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    fn rounds(&self) -> usize {
+    fn rounds(&self) -> Rounds {
         let by_default = match (self.quick, self.full) {
             (true, _) => 3,
             (_, true) => 10,
             _ => 5,
         };
-        self.rounds.unwrap_or(by_default).max(1)
+        Rounds {
+            most: self.rounds.unwrap_or(by_default).max(1),
+            until_clear: self.full,
+        }
     }
 }
 
@@ -133,7 +140,7 @@ struct Bench {
     own_dir: PathBuf,
     ours: Side,
     original: Side,
-    rounds: usize,
+    rounds: Rounds,
 }
 
 /// Runs the chore.
@@ -237,7 +244,7 @@ fn choose<'a>(list: &'a [Benchmark], options: &Options) -> Result<Vec<&'a Benchm
 
 impl Bench {
     fn measure_all(&self, chosen: &[&Benchmark], library: &Library) -> Result<Summary> {
-        let steps = chosen.len() * self.rounds * 2;
+        let steps = chosen.len() * self.rounds.most * 2;
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({eta} left)")
             .expect("a valid template");
         let bar = ProgressBar::new(steps as u64).with_style(style);
@@ -249,7 +256,7 @@ impl Bench {
             let measured = self
                 .measure(benchmark, &bar)
                 .with_context(|| format!("cannot measure {}", benchmark.name))?;
-            bar.set_position(before + 2 * self.rounds as u64);
+            bar.set_position(before + 2 * self.rounds.most as u64);
             bar.suspend(|| summary.add(&benchmark.name, measured));
         }
         bar.finish_and_clear();
@@ -260,7 +267,7 @@ impl Bench {
         let readings = readings::of(&benchmark.name);
         let mut ours: Vec<Series> = readings.iter().map(|_| Series::default()).collect();
         let mut original: Vec<Series> = readings.iter().map(|_| Series::default()).collect();
-        for round in 0..self.rounds {
+        for round in 0..self.rounds.most {
             let mut turns = [
                 (&self.ours, "ours", &mut ours),
                 (&self.original, "original", &mut original),
@@ -278,6 +285,10 @@ impl Bench {
                     return Ok(Measured::Nothing(format!("{verdict}: {reason}")));
                 }
                 bar.inc(1);
+            }
+            let ratios = ratios_by_row(readings, &ours, &original);
+            if !self.rounds.need_another(&ratios) {
+                break;
             }
         }
         let rows = readings
@@ -328,6 +339,16 @@ impl Bench {
     }
 }
 
+/// For each reading the ratios of the rounds so far.
+fn ratios_by_row(readings: &[Reading], ours: &[Series], original: &[Series]) -> Vec<Vec<f64>> {
+    let sides = ours.iter().zip(original);
+    readings
+        .iter()
+        .zip(sides)
+        .map(|(reading, (ours, original))| report::ratios(reading.better, ours, original))
+        .collect()
+}
+
 /// Reads what a run measured into the series, one for each reading; or says why it cannot.
 fn take(run: &Run, readings: &[Reading], series: &mut [Series]) -> Result<(), String> {
     let last_line = run.output.lines().last().unwrap_or("no output");
@@ -349,6 +370,26 @@ fn take(run: &Run, readings: &[Reading], series: &mut [Series]) -> Result<(), St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[test]
+    fn only_full_stops_when_the_result_is_clear() {
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: Options,
+        }
+        let rounds = |arguments: &str| {
+            let words = ["bench"].into_iter().chain(arguments.split_whitespace());
+            let rounds = Line::parse_from(words).options.rounds();
+            (rounds.most, rounds.until_clear)
+        };
+        assert_eq!(rounds(""), (5, false));
+        assert_eq!(rounds("--quick"), (3, false));
+        assert_eq!(rounds("--all --rounds 7"), (7, false));
+        assert_eq!(rounds("--full"), (10, true));
+        assert_eq!(rounds("--full --rounds 7"), (7, true));
+    }
 
     #[test]
     fn list_knows_who_has_helpers() {

@@ -84,6 +84,7 @@ fn find_block(text: &str) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::rounds::Rounds;
     use crate::workspace;
 
     #[test]
@@ -110,7 +111,11 @@ mod tests {
         assert!(Publication::prepare(&root).is_err());
         fs::write(root.join(README), &text)?;
 
-        let summary = Summary::new("ours".to_owned(), 3)?;
+        let rounds = Rounds {
+            most: 3,
+            until_clear: false,
+        };
+        let summary = Summary::new("ours".to_owned(), rounds)?;
         Publication::prepare(&root)?.write(&summary)?;
         for name in [README, PERFORMANCE] {
             let text = fs::read_to_string(root.join(name))?;

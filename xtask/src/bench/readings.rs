@@ -20,6 +20,16 @@ pub(crate) enum Better {
     Lower,
 }
 
+impl Better {
+    /// How many times as good as the original's figure ours is.
+    pub(crate) fn ratio(self, ours: f64, original: f64) -> f64 {
+        match self {
+            Better::Higher => ours / original,
+            Better::Lower => original / ours,
+        }
+    }
+}
+
 enum Source {
     /// The number right before `before`, in the first line that has it and contains `line`.
     Printed {

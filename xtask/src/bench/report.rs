@@ -1,17 +1,15 @@
 //! The outcome of a comparison: medians, ratios, the table, and the files.
 
 use super::readings::{Better, Reading};
+use super::rounds::{self, Rounds};
 use super::{Measured, chart};
 use crate::sandbox::Run;
 use crate::workspace;
 use anyhow::{Context, Result};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// With fewer rounds a spread says nothing.
-const ENOUGH_ROUNDS: usize = 3;
 
 /// What one library yielded, round by round.
 #[derive(Default, Serialize)]
@@ -41,6 +39,14 @@ impl Series {
     }
 }
 
+/// The ratios of the rounds, each taken by itself.
+pub(crate) fn ratios(better: Better, ours: &Series, original: &Series) -> Vec<f64> {
+    let rounds = ours.values.iter().zip(&original.values);
+    rounds
+        .map(|(ours, original)| better.ratio(*ours, *original))
+        .collect()
+}
+
 /// One line of the table.
 #[derive(Serialize)]
 pub(crate) struct Row {
@@ -65,20 +71,13 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn new(name: String, reading: &Reading, ours: Series, original: Series) -> Row {
-        let ratio = |ours: f64, original: f64| match reading.better {
-            Better::Higher => ours / original,
-            Better::Lower => original / ours,
-        };
-        let rounds = ours.values.iter().zip(&original.values);
-        let ratios: Vec<f64> = rounds
-            .map(|(ours, original)| ratio(*ours, *original))
-            .collect();
+        let ratios = ratios(reading.better, &ours, &original);
         let floors = [&ours.floors[..], &original.floors[..]].concat();
         Row {
             name,
             unit: reading.unit,
             better: reading.better,
-            ratio: ratio(ours.median(), original.median()),
+            ratio: reading.better.ratio(ours.median(), original.median()),
             ratio_spread: spread(&ratios),
             ratio_range: [
                 ratios.iter().copied().fold(f64::INFINITY, f64::min),
@@ -92,6 +91,11 @@ impl Row {
             ours,
             original,
         }
+    }
+
+    /// How many rounds it rests on.
+    fn rounds(&self) -> usize {
+        self.ours.values.len()
     }
 
     /// Whether ours is worse by more than the rounds differ among themselves.
@@ -113,11 +117,12 @@ impl Row {
 
     fn print(&self) {
         print!(
-            "{:<27} {:>20} {:>20} {:<13} {:>11} {:>6.2}–{:<6.2} {:>7.2} {:>7.2}",
+            "{:<27} {:>20} {:>20} {:<13} {:>6} {:>11} {:>6.2}–{:<6.2} {:>7.2} {:>7.2}",
             self.name,
             self.ours(),
             self.original(),
             self.unit,
+            self.rounds(),
             self.ratio(),
             self.ratio_range[0],
             self.ratio_range[1],
@@ -133,11 +138,12 @@ impl Row {
     fn markdown(&self) -> String {
         let floor = self.floor_median.map_or(String::new(), readable);
         format!(
-            "| {} | {} | {} | {} | {floor} | {} | {:.2}–{:.2} |\n",
+            "| {} | {} | {} | {} | {floor} | {} | {} | {:.2}–{:.2} |\n",
             self.name,
             self.unit,
             self.ours(),
             self.original(),
+            self.rounds(),
             self.ratio(),
             self.ratio_range[0],
             self.ratio_range[1],
@@ -150,11 +156,12 @@ impl Row {
 pub(crate) struct Summary {
     time: String,
     library: String,
-    rounds: usize,
+    rounds: Rounds,
     machine: String,
     /// How many processes wanted a processor when it began, over the last minute.
     load_average: Option<f64>,
     geometric_mean: Option<f64>,
+    #[serde(serialize_with = "with_rounds")]
     rows: Vec<Row>,
     /// Benchmarks that could not be compared, and why.
     not_compared: Vec<(String, String)>,
@@ -168,7 +175,7 @@ pub(crate) struct Files {
 }
 
 impl Summary {
-    pub(crate) fn new(library: String, rounds: usize) -> Result<Summary> {
+    pub(crate) fn new(library: String, rounds: Rounds) -> Result<Summary> {
         let date = Command::new("date")
             .args(["-u", "+%Y%m%dT%H%M%SZ"])
             .output()
@@ -196,8 +203,15 @@ impl Summary {
             );
         }
         println!(
-            "{:<27} {:>20} {:>20} {:<13} {:>11} {:^13} {:>15}",
-            "benchmark", "ours", "original", "unit", "ratio", "of rounds", "CPU s ours, or."
+            "{:<27} {:>20} {:>20} {:<13} {:>6} {:>11} {:^13} {:>15}",
+            "benchmark",
+            "ours",
+            "original",
+            "unit",
+            "rounds",
+            "ratio",
+            "of rounds",
+            "CPU s ours, or."
         );
     }
 
@@ -208,7 +222,16 @@ impl Summary {
             "{}, load {load:.2} before; medians of {} turn about; ± is the median distance from \
              the median. Ratio above 1: ours is better.",
             self.machine,
-            rounds(self.rounds)
+            self.rounds_in_words()
+        )
+    }
+
+    /// How many rounds the rows rest on; before there are any, how many they will.
+    fn rounds_in_words(&self) -> String {
+        let counts = || self.rows.iter().map(Row::rounds);
+        rounds::in_words(
+            counts().min().unwrap_or(self.rounds.fewest()),
+            counts().max().unwrap_or(self.rounds.most),
         )
     }
 
@@ -242,9 +265,10 @@ impl Summary {
             .map(|row| format!("{} ({})", row.name, row.ratio()))
             .collect();
         lines.push(match worse.len() {
-            _ if self.rounds < ENOUGH_ROUNDS => {
-                format!("What is below 1 takes {ENOUGH_ROUNDS} rounds to tell from noise.")
-            }
+            _ if self.rounds.most < rounds::ENOUGH => format!(
+                "What is below 1 takes {} rounds to tell from noise.",
+                rounds::ENOUGH
+            ),
             0 => "No row is below 1 beyond its own spread.".to_owned(),
             _ => format!("Below 1 beyond their own spread: {}.", worse.join(", ")),
         });
@@ -259,8 +283,8 @@ impl Summary {
 
     /// The rows as a table.
     pub(crate) fn markdown(&self) -> String {
-        let head = "| benchmark | unit | ours | the original | bare loop | ratio | of rounds |\n\
-                    | --- | --- | ---: | ---: | ---: | ---: | --- |\n";
+        let head = "| benchmark | unit | ours | the original | bare loop | rounds | ratio | of rounds |\n\
+                    | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |\n";
         let rows = self.rows.iter().map(Row::markdown);
         rows.fold(head.to_owned(), |table, row| table + &row)
     }
@@ -270,7 +294,7 @@ impl Summary {
         let bars = self.rows.iter().map(|row| (row.name.as_str(), row.ratio));
         let title = format!(
             "Blacklight compared with libuv, medians of {}",
-            rounds(self.rounds)
+            self.rounds_in_words()
         );
         chart::draw(&title, &bars.collect::<Vec<_>>(), self.geometric_mean)
     }
@@ -329,12 +353,18 @@ fn describe_machine() -> String {
     )
 }
 
-fn rounds(count: usize) -> String {
-    if count == 1 {
-        "1 round".to_owned()
-    } else {
-        format!("{count} rounds")
+/// Writes the rows with their numbers of rounds, which the series only imply.
+fn with_rounds<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Counted<'a> {
+        rounds: usize,
+        #[serde(flatten)]
+        row: &'a Row,
     }
+    serializer.collect_seq(rows.iter().map(|row| Counted {
+        rounds: row.rounds(),
+        row,
+    }))
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -394,6 +424,11 @@ mod tests {
         assert_eq!(geometric_mean(&[]), None);
     }
 
+    const UP_TO_5: Rounds = Rounds {
+        most: 5,
+        until_clear: true,
+    };
+
     fn row(name: &str, ours: &[f64], original: &[f64]) -> Row {
         let series = |values: &[f64]| Series {
             values: values.to_vec(),
@@ -418,7 +453,7 @@ mod tests {
 
     #[test]
     fn verdict_names_what_is_worse_beyond_its_spread_and_what_was_left_out() {
-        let mut summary = Summary::new("ours".to_owned(), 3).unwrap();
+        let mut summary = Summary::new("ours".to_owned(), UP_TO_5).unwrap();
         assert_eq!(summary.verdict(), "nothing could be compared");
         summary.add(
             "some",
@@ -435,7 +470,7 @@ mod tests {
              Below 1 beyond their own spread: slow (0.50 ±0.00).\n\
              Left out: odd (broken by itself)."
         );
-        summary.rounds = 2;
+        summary.rounds.most = 2;
         assert!(summary.verdict().contains("takes 3 rounds"));
         assert_eq!(summary.markdown().lines().count(), 5);
         assert!(
@@ -443,6 +478,29 @@ mod tests {
                 .markdown()
                 .contains("| fast | s CPU | 1.000 ±0.0% |")
         );
-        assert!(summary.markdown().contains("| 0.500 | 4.00 ±0.00 |"));
+        assert!(summary.markdown().contains("| 0.500 | 3 | 4.00 ±0.00 |"));
+    }
+
+    #[test]
+    fn rows_tell_how_many_rounds_they_rest_on() {
+        let mut summary = Summary::new("ours".to_owned(), UP_TO_5).unwrap();
+        assert!(summary.conditions().contains("medians of 2 to 5 rounds"));
+        let fast = row("fast", &[1.0; 2], &[2.0, 9.0]);
+        summary.add("fast", Measured::Rows(vec![fast]));
+        assert!(summary.conditions().contains("medians of 2 rounds"));
+        assert!(summary.verdict().contains("No row is below 1"));
+        let even = row("even", &[1.0; 4], &[1.0; 4]);
+        summary.add("even", Measured::Rows(vec![even]));
+        assert!(summary.conditions().contains("medians of 2 to 4 rounds"));
+        assert!(summary.chart().contains("medians of 2 to 4 rounds"));
+        assert!(summary.markdown().contains("| 2 | 5.50 ±3.50 |"));
+        assert!(summary.markdown().contains("| 4 | 1.00 ±0.00 |"));
+
+        let json = serde_json::to_value(&summary).unwrap();
+        let rows = json["rows"].as_array().unwrap();
+        let counts: Vec<_> = rows.iter().map(|row| &row["rounds"]).collect();
+        assert_eq!(counts, [2, 4]);
+        assert_eq!(json["rows"][0]["name"], "fast");
+        assert_eq!(json["rounds"]["most"], 5);
     }
 }
