@@ -109,7 +109,7 @@ mod tests {
         let timer = engine.hidden_timer_init(Token(2)).unwrap();
         engine.timer_start(timer, 1, 0).unwrap();
         assert!(!engine.is_alive());
-        let mut walk = engine.walk().unwrap();
+        let mut walk = engine.walk();
         assert_eq!(engine.walk_next(&mut walk), Some(Token(1)));
         assert_eq!(engine.walk_next(&mut walk), None);
         engine.custom_set_active(key, true).unwrap();

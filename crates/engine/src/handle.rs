@@ -3,7 +3,7 @@
 //! Every handle is one entry of one slab, whatever its kind; the front end holds its
 //! [`Key`]. What only one kind needs is in [`Kind`], and bulky state hangs off it by
 //! index. Started idle, prepare and check handles and timers stand in a *phase list*, those that
-//! are closing in a chain. A walk over all handles collects their keys first.
+//! are closing in a chain. A walk over all handles is a tour of the slab.
 //!
 //! Lists are circular and run through sentinel entries of the same slab, so that taking a
 //! handle out needs no knowledge of which list it is in: that is how a phase can put its
@@ -14,7 +14,7 @@
 
 use crate::engine::Engine;
 use crate::event::Token;
-use crate::slab::{Key, NIL, Slab};
+use crate::slab::{Key, NIL, Slab, Tour};
 use blacklight_sys::Errno;
 
 /// A handle's place in a circular list.
@@ -406,9 +406,7 @@ impl Handles {
 
 /// A walk over all handles in progress; see [`Engine::walk`].
 #[derive(Debug)]
-pub struct Walk {
-    left: std::vec::IntoIter<Key>,
-}
+pub struct Walk(Tour);
 
 impl Engine {
     /// References the handle: while it is active it keeps the loop alive.
@@ -507,19 +505,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a walk over the handles there are, in the order of their creation. Handles
-    /// may be made and closed between the steps: those made are not visited, nor those that
-    /// are closed for good.
-    pub fn walk(&self) -> Result<Walk, Errno> {
-        let keys = self.handles.slab.keys(|handle| !handle.hidden)?;
-        Ok(Walk {
-            left: keys.into_iter(),
-        })
+    /// Starts a walk over the handles there are, in the order of their creation; if there is no
+    /// memory to sort them, in any. Handles may be made and closed between the steps: those made
+    /// are not visited, nor those that are closed for good.
+    pub fn walk(&self) -> Walk {
+        Walk(self.handles.slab.tour())
     }
 
     /// The next handle of a walk.
     pub fn walk_next(&self, walk: &mut Walk) -> Option<Token> {
-        let index = walk.left.find_map(|key| self.handles.resolve(key))?;
-        Some(self.handles[index].token)
+        loop {
+            let handle = self.handles[self.handles.slab.next(&mut walk.0)?];
+            if !handle.hidden {
+                return Some(handle.token);
+            }
+        }
     }
 }

@@ -143,19 +143,52 @@ impl<T> Slab<T> {
         (slot.generation == key.generation && slot.is_occupied()).then_some(key.index)
     }
 
-    /// The keys of the entries that are `wanted`, in the order in which they were made. One that
-    /// has outlived 2^31 others counts as made later than it was.
-    pub(crate) fn keys(&self, wanted: impl Fn(&T) -> bool) -> Result<Vec<Key>, Errno> {
-        let occupied = |(index, slot): (usize, &Slot<T>)| {
-            (slot.is_occupied() && wanted(&slot.value)).then(|| self.key(index as u32))
-        };
-        let found = || self.slots.iter().enumerate().filter_map(occupied);
+    /// Starts a tour of the entries there are.
+    pub(crate) fn tour(&self) -> Tour {
+        Tour {
+            sorted: self.sorted().ok().map(Vec::into_iter),
+            at: 0,
+            since: self.generation,
+        }
+    }
+
+    fn sorted(&self) -> Result<Vec<Key>, Errno> {
+        let occupied = |index: &u32| self.slots[*index as usize].is_occupied();
+        let found = || (0..self.slots.len() as u32).filter(occupied);
         let mut keys = Vec::new();
         keys.try_reserve_exact(found().count())?;
-        keys.extend(found());
+        keys.extend(found().map(|index| self.key(index)));
         keys.sort_unstable_by_key(|key| key.generation.wrapping_sub(self.generation));
         Ok(keys)
     }
+
+    /// The next entry of a tour.
+    pub(crate) fn next(&self, tour: &mut Tour) -> Option<u32> {
+        if let Some(sorted) = &mut tour.sorted {
+            return sorted.find_map(|key| self.resolve(key));
+        }
+        while let Some(slot) = self.slots.get(tour.at as usize) {
+            tour.at += 1;
+            let age = tour.since.wrapping_sub(slot.generation) as i32;
+            if slot.is_occupied() && age > 0 {
+                return Some(tour.at - 1);
+            }
+        }
+        None
+    }
+}
+
+/// A tour of the entries that a [`Slab`] has at one moment, in the order in which they were
+/// made; those that are removed meanwhile are left out. Without memory to sort them it goes
+/// through them as they lie. An entry that has outlived 2^31 others counts as made later than it
+/// was.
+#[derive(Debug)]
+pub(crate) struct Tour {
+    sorted: Option<std::vec::IntoIter<Key>>,
+    /// Where to go on in the table.
+    at: u32,
+    /// What is made since the tour began has this generation or a later one.
+    since: u32,
 }
 
 impl<T> Index<u32> for Slab<T> {
@@ -193,20 +226,60 @@ mod tests {
         assert_eq!(slab.resolve(b), Some(1));
     }
 
-    #[test]
-    fn keys_come_in_the_order_in_which_they_were_made() {
+    /// The values of a tour, on which `meanwhile` happens after the first step.
+    fn values(
+        slab: &mut Slab<u32>,
+        mut tour: Tour,
+        meanwhile: impl FnOnce(&mut Slab<u32>),
+    ) -> Vec<u32> {
+        let mut values = vec![slab[slab.next(&mut tour).unwrap()]];
+        meanwhile(slab);
+        while let Some(index) = slab.next(&mut tour) {
+            values.push(slab[index]);
+        }
+        values
+    }
+
+    /// Entries in whose table the order is not that in which they were made. Generations start
+    /// again on the way.
+    fn shuffled() -> Slab<u32> {
         let mut slab = Slab::new();
-        // The numbers start again on the way.
         slab.generation = u32::MAX - 6;
         let first: Vec<Key> = (0..4).map(|n| slab.insert(n).unwrap()).collect();
-        assert_eq!(slab.keys(|_| true).unwrap(), first);
         slab.remove(first[1].index);
         slab.remove(first[3].index);
         let then: Vec<Key> = (4..7).map(|n| slab.insert(n).unwrap()).collect();
-        assert_eq!((then[0].index, then[1].index, then[2].index), (3, 1, 4));
-        let expected = [first[0], first[2], then[0], then[1], then[2]];
-        assert_eq!(slab.keys(|_| true).unwrap(), expected);
-        assert_eq!(slab.keys(|n| n % 2 == 0).unwrap().len(), 4);
+        assert_eq!([then[0].index, then[1].index, then[2].index], [3, 1, 4]);
+        slab
+    }
+
+    #[test]
+    fn a_tour_keeps_to_the_order_in_which_entries_were_made() {
+        let mut slab = shuffled();
+        let tour = slab.tour();
+        assert_eq!(values(&mut slab, tour, |_| ()), [0, 2, 4, 5, 6]);
+        let tour = slab.tour();
+        let meanwhile = |slab: &mut Slab<u32>| {
+            slab.remove(3);
+            slab.insert(7).unwrap();
+            slab.insert(8).unwrap();
+        };
+        assert_eq!(values(&mut slab, tour, meanwhile), [0, 2, 5, 6]);
+    }
+
+    #[test]
+    fn a_tour_without_memory_misses_nobody() {
+        let mut slab = shuffled();
+        let tour = Tour {
+            sorted: None,
+            ..slab.tour()
+        };
+        let meanwhile = |slab: &mut Slab<u32>| {
+            slab.remove(2);
+            slab.insert(7).unwrap();
+            slab.insert(8).unwrap();
+        };
+        assert_eq!(values(&mut slab, tour, meanwhile), [0, 5, 4, 6]);
     }
 
     #[test]

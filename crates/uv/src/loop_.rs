@@ -212,9 +212,7 @@ pub(crate) unsafe fn for_each_handle(
 ) {
     // SAFETY: the caller vouches for the loop, and `visit` runs with nothing borrowed.
     unsafe {
-        let Ok(mut walk) = engine::with(loop_, |engine| engine.walk()) else {
-            return;
-        };
+        let mut walk = engine::with(loop_, |engine| engine.walk());
         while let Some(token) = engine::with(loop_, |engine| engine.walk_next(&mut walk)) {
             visit(engine::handle(token));
         }

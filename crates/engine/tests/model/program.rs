@@ -204,7 +204,7 @@ impl<'a> Program<'a> {
     /// A whole walk, with something done at some of its steps.
     fn walk(&mut self) {
         self.coverage.walks[self.models[0].walks.len()] += 1;
-        let mut walk = self.engine.walk().expect("there is memory for a walk");
+        let mut walk = self.engine.walk();
         self.trace.push(Entry::Did(Op::Walk, Ok(())));
         self.narrow(|model| model.apply(Op::Walk).map_err(|error| error.to_string()));
         loop {
