@@ -10,7 +10,8 @@ use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 
 on_each_mechanism!(
     a_shutdown_waits_for_writes_of_the_same_callback,
@@ -24,6 +25,9 @@ on_each_mechanism!(
     messages_that_wait_stay_apart,
     memory_that_is_not_there_fails_its_own_write_only,
     a_connection_made_at_once_is_reported_later_and_before_the_writes_that_waited,
+    a_crowd_is_let_in_within_a_few_turns,
+    a_server_that_is_closed_lets_nobody_in,
+    who_is_not_accepted_keeps_the_others_out,
 );
 
 /// A message that can be written: the memory that the engine is lent.
@@ -467,4 +471,87 @@ fn a_connection_made_at_once_is_reported_later_and_before_the_writes_that_waited
         Event::Closed(Token(7)),
     ];
     assert_eq!(events, expected);
+}
+
+/// A server and those who have connected to it.
+fn crowd(engine: &mut Engine, count: usize) -> (Key, Vec<UnixStream>) {
+    let server = engine.pipe_init(Token(1), false).unwrap();
+    engine.pipe_bind(server, b"").unwrap();
+    engine.stream_listen(server, 64).unwrap();
+    let address = engine.stream_address(server, false).unwrap();
+    let address = SocketAddr::from_abstract_name(&address.unix_name()[1..]).unwrap();
+    let clients = (0..count).map(|_| UnixStream::connect_addr(&address).unwrap());
+    (server, clients.collect())
+}
+
+fn accept(engine: &mut Engine, server: Key) {
+    let accepted = engine.pipe_init(Token(2), false).unwrap();
+    engine.stream_accept(server, accepted).unwrap();
+}
+
+/// How many each turn lets in, until there are so many.
+fn let_in(engine: &mut Engine, server: Key, all: usize) -> Vec<usize> {
+    let mut by_turn = Vec::new();
+    while by_turn.iter().sum::<usize>() < all {
+        assert!(by_turn.len() < 2 * all, "nobody is let in: {by_turn:?}");
+        let mut count = 0;
+        run(engine, Mode::NoWait, |engine, event| {
+            assert_eq!(event, Event::Connection(Token(1), Ok(())));
+            accept(engine, server);
+            count += 1;
+        });
+        by_turn.push(count);
+    }
+    by_turn
+}
+
+/// Each turn takes twice as many as the one before, as long as there are more.
+fn a_crowd_is_let_in_within_a_few_turns(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (server, _clients) = crowd(&mut engine, 20);
+    assert_eq!(let_in(&mut engine, server, 20), [1, 2, 4, 8, 5]);
+
+    let mut engine = engine_on(mechanism);
+    let (server, _clients) = crowd(&mut engine, 5);
+    (engine.tcp_simultaneous_accepts(server, false)).unwrap();
+    assert_eq!(let_in(&mut engine, server, 5), [1; 5]);
+}
+
+fn a_server_that_is_closed_lets_nobody_in(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (server, clients) = crowd(&mut engine, 20);
+    let mut count = 0;
+    while count < 5 {
+        run(&mut engine, Mode::NoWait, |engine, event| {
+            if event == Event::Connection(Token(1), Ok(())) {
+                accept(engine, server);
+                count += 1;
+                if count == 5 {
+                    engine.close(server).unwrap();
+                }
+            }
+        });
+    }
+    assert_eq!(count, 5, "in the middle of the four of the third turn");
+    let mut last = &clients[19];
+    let refused = last.read(&mut [0]).unwrap_err().kind();
+    assert_eq!(refused, std::io::ErrorKind::ConnectionReset);
+}
+
+fn who_is_not_accepted_keeps_the_others_out(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (server, _clients) = crowd(&mut engine, 20);
+    let mut count = 0;
+    for _ in 0..6 {
+        run(&mut engine, Mode::NoWait, |engine, event| {
+            assert_eq!(event, Event::Connection(Token(1), Ok(())));
+            count += 1;
+            if count < 5 {
+                accept(engine, server);
+            }
+        });
+    }
+    assert_eq!(count, 5);
+    accept(&mut engine, server);
+    assert_eq!(let_in(&mut engine, server, 15).iter().sum::<usize>(), 15);
 }

@@ -209,10 +209,14 @@ unsafe extern "C" fn uv_tcp_keepalive_ex(
     }
 }
 
-/// Only Windows has something to choose here.
 #[unsafe(no_mangle)]
-extern "C" fn uv_tcp_simultaneous_accepts(_tcp: *mut uv_tcp_t, _enable: c_int) -> c_int {
-    0
+unsafe extern "C" fn uv_tcp_simultaneous_accepts(tcp: *mut uv_tcp_t, enable: c_int) -> c_int {
+    // SAFETY: the caller gives us a handle.
+    unsafe {
+        engine::code(engine::with_handle(tcp.cast(), |engine, key| {
+            engine.tcp_simultaneous_accepts(key, enable != 0)
+        }))
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -134,6 +134,12 @@ impl Poller {
         }
     }
 
+    /// Whether a batch says of a socket that it has failed. What select(2) says is the same for
+    /// one that has not.
+    pub(crate) fn tells_errors(&self) -> bool {
+        matches!(self, Poller::Epoll(_) | Poller::Poll(_))
+    }
+
     pub(crate) fn is_simulated(&self) -> bool {
         matches!(self, Poller::Sim(_))
     }

@@ -1,6 +1,6 @@
 //! Connecting, listening and accepting.
 
-use super::{Engine, Step};
+use super::{Engine, MAX_PER_TURN, Step};
 use crate::event::{Event, Token};
 use crate::handle::HandleKind;
 use crate::io::Pending;
@@ -8,9 +8,18 @@ use crate::poller::Call;
 use crate::slab::{Key, NIL};
 use crate::udp::UdpReuse;
 use blacklight_sys::fd::{self, Descriptor};
-use blacklight_sys::poll::{POLLIN, POLLOUT};
+use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 use blacklight_sys::socket::{self, Address};
 use blacklight_sys::{Errno, RawFd};
+
+/// How a server takes the connections that wait.
+#[derive(Default, Debug)]
+pub(crate) struct Backlog {
+    /// How many it took at once the last time, at most, and the turn in which that was.
+    at_once: u32,
+    turn: u64,
+    one_by_one: bool,
+}
 
 impl Engine {
     /// Begins to connect a stream that has a socket, or has done so already. Whatever comes of
@@ -46,11 +55,14 @@ impl Engine {
     pub(super) fn finish_connect(
         &mut self,
         index: u32,
+        mask: u32,
         reports_left: &mut u32,
     ) -> (Option<Event>, Step) {
+        let has_failed = mask & (POLLERR | POLLHUP) != 0 || !self.poller.tells_errors();
         let result = match self.stream_mut(index).delayed_error.take() {
             Some(error) => Err(error),
-            None => self.raw_fd(index).and_then(socket::take_error),
+            None if has_failed => self.raw_fd(index).and_then(socket::take_error),
+            None => Ok(()),
         };
         if result.is_err_and(|error| error == socket::EINPROGRESS) {
             self.io_used_up(self.stream(index).watcher, POLLOUT);
@@ -92,6 +104,7 @@ impl Engine {
             _ => return Err(Errno::EINVAL),
         }
         let fd = self.raw_fd(index).map_err(|_| Errno::EINVAL)?;
+        self.stream_extra(index)?;
         socket::listen(fd, backlog)?;
         self.keep_reserve();
         let stream = self.stream(index);
@@ -124,11 +137,45 @@ impl Engine {
                 Ok(())
             }
             // Nobody there, or no longer: the poller will say when there is.
-            Err(Errno::EAGAIN | Errno::ECONNABORTED) => return (None, Step::Over),
+            Err(Errno::EAGAIN | Errno::ECONNABORTED) => {
+                if let Some(extra) = self.known_extra(index) {
+                    extra.backlog.at_once = 0;
+                }
+                return (None, Step::Over);
+            }
             Err(error) => Err(error),
         };
+        let next = match result {
+            Ok(()) => Step::Accepted,
+            Err(_) => Step::Over,
+        };
         let token = self.handles[self.stream(index).handle].token;
-        (Some(Event::Connection(token, result)), Step::Accepted)
+        (Some(Event::Connection(token, result)), next)
+    }
+
+    /// How many connections a server may take now. It is more than one only if it took some in the
+    /// turn before and there are others already: to ask where nobody waits is a call in vain.
+    pub(super) fn connections_at_once(&mut self, index: u32) -> u32 {
+        let turn = self.metrics.loop_count;
+        let Some(extra) = self.known_extra(index) else {
+            return 1;
+        };
+        let backlog = &mut extra.backlog;
+        let grows = !backlog.one_by_one && turn - backlog.turn <= 1;
+        backlog.at_once = match grows {
+            true => (2 * backlog.at_once).clamp(1, MAX_PER_TURN),
+            false => 1,
+        };
+        backlog.turn = turn;
+        backlog.at_once
+    }
+
+    /// Whether a TCP server may take several connections in one turn, which it does where they
+    /// come fast. It is better not to where several processes share a server evenly.
+    pub fn tcp_simultaneous_accepts(&mut self, key: Key, enabled: bool) -> Result<(), Errno> {
+        let index = self.open_stream(key)?;
+        self.stream_extra(index)?.backlog.one_by_one = !enabled;
+        Ok(())
     }
 
     fn accept(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {

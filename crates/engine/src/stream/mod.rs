@@ -27,6 +27,7 @@ mod connect;
 mod read;
 mod write;
 
+pub(crate) use connect::Backlog;
 pub(crate) use write::Write;
 
 use crate::engine::Engine;
@@ -113,6 +114,8 @@ pub(crate) struct Extra {
     pub(crate) keepalive: Option<KeepAlive>,
     /// The file of a bound Unix socket, removed on close.
     pub(crate) path: Option<Box<CStr>>,
+    /// How a server takes connections.
+    pub(crate) backlog: Backlog,
 }
 
 /// All streams of a loop, and their writes.
@@ -150,6 +153,7 @@ pub(crate) struct Cursor {
     handle: Key,
     mask: u32,
     step: Step,
+    /// Reads that may follow, or connections that may be taken.
     reads_left: u32,
     /// Finished writes to report; those that finish meanwhile wait for the next time.
     reports_left: u32,
@@ -564,8 +568,9 @@ impl Engine {
             let (event, next) = match cursor.step {
                 Step::Begin => {
                     if stream.is_connecting {
-                        self.finish_connect(index, &mut cursor.reports_left)
+                        self.finish_connect(index, cursor.mask, &mut cursor.reports_left)
                     } else if stream.listening {
+                        cursor.reads_left = self.connections_at_once(index);
                         self.accept_next(index)
                     } else {
                         stream.more = true;
@@ -580,7 +585,11 @@ impl Engine {
                 Step::Refused(error) => self.refused(index, error, &mut cursor.reports_left),
                 Step::Accepted => {
                     self.after_connection(index);
-                    (None, Step::Over)
+                    cursor.reads_left -= 1;
+                    match cursor.reads_left > 0 && self.streams.slab[index].accepted.is_none() {
+                        true => self.accept_next(index),
+                        false => (None, Step::Over),
+                    }
                 }
                 Step::Read => {
                     if stream.reading && stream.more && cursor.reads_left > 0 {
@@ -646,7 +655,7 @@ impl Engine {
         let stream = &mut self.streams.slab[index];
         if stream.is_connecting {
             stream.delayed_error = Some(error);
-            return self.finish_connect(index, reports_left);
+            return self.finish_connect(index, POLLERR, reports_left);
         }
         self.fail_writes(index, error);
         *reports_left = self.streams.slab[index].done.len;
