@@ -301,9 +301,13 @@ fn believe(known: &mut BTreeMap<String, u64>, root: &Path, seen: &[Seen]) {
         let now = fs::symlink_metadata(root.join(name))
             .ok()
             .map(|found| found.ino());
-        if known.get(name).copied() != now {
-            known.retain(|path, _| path != name && !path.starts_with(&below));
-        }
+        // A directory with the same number may be another: one that was moved away and removed
+        // gives its number back.
+        let is_same = known.get(name).copied() == now;
+        known.retain(|path, _| {
+            let concerns = path == name || path.starts_with(&below);
+            !concerns || is_same && root.join(path).symlink_metadata().is_ok()
+        });
         if let Some(now) = now {
             known.insert(name.clone(), now);
         }
