@@ -480,7 +480,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes what is no timer: programs close far more of those.
+    /// Closes what is no timer, which few programs close by the million.
     #[inline(never)]
     fn close_other(&mut self, index: u32) -> Result<(), Errno> {
         match self.handles[index].kind {

@@ -253,18 +253,22 @@ mod tests {
         slab
     }
 
+    /// Puts another in the place of an entry, and one behind all.
+    fn replaces(index: u32) -> impl FnOnce(&mut Slab<u32>) {
+        move |slab| {
+            slab.remove(index);
+            slab.insert(7).unwrap();
+            slab.insert(8).unwrap();
+        }
+    }
+
     #[test]
     fn a_tour_keeps_to_the_order_in_which_entries_were_made() {
         let mut slab = shuffled();
         let tour = slab.tour();
         assert_eq!(values(&mut slab, tour, |_| ()), [0, 2, 4, 5, 6]);
         let tour = slab.tour();
-        let meanwhile = |slab: &mut Slab<u32>| {
-            slab.remove(3);
-            slab.insert(7).unwrap();
-            slab.insert(8).unwrap();
-        };
-        assert_eq!(values(&mut slab, tour, meanwhile), [0, 2, 5, 6]);
+        assert_eq!(values(&mut slab, tour, replaces(3)), [0, 2, 5, 6]);
     }
 
     #[test]
@@ -274,12 +278,7 @@ mod tests {
             sorted: None,
             ..slab.tour()
         };
-        let meanwhile = |slab: &mut Slab<u32>| {
-            slab.remove(2);
-            slab.insert(7).unwrap();
-            slab.insert(8).unwrap();
-        };
-        assert_eq!(values(&mut slab, tour, meanwhile), [0, 5, 4, 6]);
+        assert_eq!(values(&mut slab, tour, replaces(2)), [0, 5, 4, 6]);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 mod each_mechanism;
 
 use blacklight_engine::{
-    Buffers, Descriptor, Engine, Errno, Event, Faults, Key, Mechanism, Mode, Readiness, Run, Token,
+    Address, Buffers, Descriptor, Engine, Errno, Event, Faults, Key, Mechanism, Mode, Readiness,
+    Run, Token,
 };
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use std::io::{Read, Write};
@@ -25,6 +26,7 @@ on_each_mechanism!(
     messages_that_wait_stay_apart,
     memory_that_is_not_there_fails_its_own_write_only,
     a_connection_made_at_once_is_reported_later_and_before_the_writes_that_waited,
+    a_write_that_is_cancelled_says_nothing_of_the_connection,
     a_crowd_is_let_in_within_a_few_turns,
     a_server_that_is_closed_lets_nobody_in,
     who_is_not_accepted_keeps_the_others_out,
@@ -554,4 +556,23 @@ fn who_is_not_accepted_keeps_the_others_out(mechanism: Mechanism) {
     assert_eq!(count, 5);
     accept(&mut engine, server);
     assert_eq!(let_in(&mut engine, server, 15).iter().sum::<usize>(), 15);
+}
+
+/// The cancelled write is reported before the poller has been asked.
+fn a_write_that_is_cancelled_says_nothing_of_the_connection(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::from(nobody.local_addr().unwrap());
+    drop(nobody);
+    let client = engine.tcp_init(Token(1), None).unwrap();
+    engine.tcp_connect(client, Token(2), &address).unwrap();
+    let write = engine.stream_write(client, Token(3), Buffers::owned(vec![0]), None);
+    engine.write_cancel(write.unwrap()).unwrap();
+    let mut events = Vec::new();
+    run(&mut engine, Mode::Default, |_, event| events.push(event));
+    let expected = [
+        Event::Write(Token(3), Err(Errno::ECANCELED), 0),
+        Event::Connect(Token(2), Err(Errno::ECONNREFUSED)),
+    ];
+    assert_eq!(events, expected);
 }

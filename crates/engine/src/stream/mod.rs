@@ -544,7 +544,12 @@ impl Engine {
 
     /// Begins to deal with a stream in a pending phase.
     pub(crate) fn stream_pending(&mut self, stream: u32, why: Pending) -> Cursor {
+        let entry = &self.streams.slab[stream];
+        let awaits_connection =
+            entry.is_connecting && self.watchers.wanted(entry.watcher) & POLLOUT != 0;
         match why {
+            // It is the poller that says how connecting went: this is about cancelled writes.
+            Pending::Fed if awaits_connection => self.cursor(stream, 0, Step::Answered),
             Pending::Fed => self.cursor(stream, POLLOUT, Step::Begin),
             Pending::Refused(error) => self.cursor(stream, POLLOUT, Step::Refused(error)),
         }
