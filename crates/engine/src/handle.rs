@@ -98,8 +98,8 @@ const _: () = assert!(size_of::<Handle>() <= 44);
 #[derive(Debug)]
 pub(crate) struct Handles {
     slab: Slab<Handle>,
-    /// How many a walk would find.
-    visible: u32,
+    /// How many no walk finds.
+    hidden: u32,
     /// First of the handles whose closing is to be finished, last closed first.
     pub(crate) closing: u32,
     /// Active and referenced handles.
@@ -126,7 +126,7 @@ impl Handles {
     pub(crate) const fn new() -> Handles {
         Handles {
             slab: Slab::new(),
-            visible: 0,
+            hidden: 0,
             closing: NIL,
             active: 0,
         }
@@ -158,9 +158,7 @@ impl Handles {
     /// A new handle, inactive and referenced.
     #[inline]
     pub(crate) fn insert(&mut self, kind: Kind, token: Token) -> Result<Key, Errno> {
-        let key = self.slab.insert(Self::entry(kind, token))?;
-        self.visible += 1;
-        Ok(key)
+        self.slab.insert(Self::entry(kind, token))
     }
 
     #[inline]
@@ -185,7 +183,7 @@ impl Handles {
 
     /// Whether no handle is left.
     pub(crate) fn is_empty(&self) -> bool {
-        self.visible == 0
+        self.slab.len() == self.hidden
     }
 
     #[inline]
@@ -385,12 +383,15 @@ impl Handles {
             hidden: true,
             ..Self::entry(kind, token)
         };
-        self.slab.insert(entry)
+        let key = self.slab.insert(entry)?;
+        self.hidden += 1;
+        Ok(key)
     }
 
     /// Forgets a hidden entry, at once and without a word.
     pub(crate) fn remove_hidden(&mut self, index: u32) {
         assert!(self[index].hidden, "a visible handle is removed");
+        self.hidden -= 1;
         self.slab.remove(index);
     }
 
@@ -398,7 +399,6 @@ impl Handles {
     #[inline]
     pub(crate) fn finish_close(&mut self, index: u32) -> (Token, u32) {
         let Handle { token, phase, .. } = self[index];
-        self.visible -= 1;
         self.slab.remove(index);
         (token, phase.next)
     }

@@ -72,6 +72,8 @@ impl<T> Slot<T> {
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     free: u32,
+    /// How many entries are not free.
+    occupied: u32,
     /// The generation of the next entry. It starts again after 2^31 entries.
     generation: u32,
 }
@@ -81,6 +83,7 @@ impl<T> Slab<T> {
         Slab {
             slots: Vec::new(),
             free: LAST_FREE,
+            occupied: 0,
             generation: 1,
         }
     }
@@ -88,6 +91,11 @@ impl<T> Slab<T> {
     /// Indices below this one may be looked at, occupied or not.
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> u32 {
+        self.occupied
     }
 
     #[inline]
@@ -103,6 +111,7 @@ impl<T> Slab<T> {
                 free
             }
         };
+        self.occupied += 1;
         self.generation = generation.wrapping_add(2);
         Ok(Key { index, generation })
     }
@@ -125,6 +134,7 @@ impl<T> Slab<T> {
         assert!(slot.is_occupied(), "a free entry is removed");
         slot.generation = self.free << 1;
         self.free = index;
+        self.occupied -= 1;
     }
 
     /// The current key of an occupied entry.
@@ -153,11 +163,13 @@ impl<T> Slab<T> {
     }
 
     fn sorted(&self) -> Result<Vec<Key>, Errno> {
-        let occupied = |index: &u32| self.slots[*index as usize].is_occupied();
-        let found = || (0..self.slots.len() as u32).filter(occupied);
         let mut keys = Vec::new();
-        keys.try_reserve_exact(found().count())?;
-        keys.extend(found().map(|index| self.key(index)));
+        keys.try_reserve_exact(self.occupied as usize)?;
+        let is_occupied = |index: &u32| self.slots[*index as usize].is_occupied();
+        let found = (0..self.slots.len() as u32).filter(is_occupied);
+        // Behind the last there may be millions of free ones.
+        let found = found.take(self.occupied as usize);
+        keys.extend(found.map(|index| self.key(index)));
         keys.sort_unstable_by_key(|key| key.generation.wrapping_sub(self.generation));
         Ok(keys)
     }
