@@ -6,8 +6,8 @@
 //! are closing in a chain. A walk over all handles is a tour of the slab.
 //!
 //! Lists are circular and run through sentinel entries of the same slab, so that taking a
-//! handle out needs no knowledge of which list it is in: that is how a phase can put its
-//! list aside, and callbacks can still stop and close what is in it.
+//! handle out needs no knowledge of which list it is in: that is how the timers phase can put
+//! those that are due aside, and callbacks can still stop and close them.
 //!
 //! A handle is *alive* to the loop while it is active and referenced; `active_handles`
 //! counts those. Closing handles keep the loop alive through the closing chain instead.
@@ -213,21 +213,7 @@ impl Handles {
         self.slab[next].phase.prev = prev;
     }
 
-    /// Moves all of a list behind another, empty anchor.
-    fn splice(&mut self, from: u32, to: u32) {
-        let Link { prev, next } = self.phase(from);
-        if next == from {
-            return;
-        }
-        self.slab[to].phase = Link { prev, next };
-        self.slab[next].phase.prev = to;
-        self.slab[prev].phase.next = to;
-        self.slab[from].phase = Link {
-            prev: from,
-            next: from,
-        };
-    }
-
+    #[inline]
     pub(crate) fn is_list_empty(&self, anchor: u32) -> bool {
         self.phase(anchor).next == anchor
     }
@@ -283,35 +269,9 @@ impl Handles {
         self.link(self.phase(anchor).prev, index);
     }
 
-    /// Puts a handle first into its phase's list: the last started runs first.
-    pub(crate) fn phase_insert(&mut self, anchor: u32, index: u32) {
-        self.link(anchor, index);
-    }
-
     #[inline]
     pub(crate) fn phase_remove(&mut self, index: u32) {
         self.unlink(index);
-    }
-
-    /// Puts a phase's whole list aside, so that what starts from now on waits for the
-    /// next turn.
-    pub(crate) fn phase_begin(&mut self, list: u32, aside: u32) {
-        // A run that was given up half-way leaves some behind; they go first.
-        if self.is_list_empty(aside) {
-            self.splice(list, aside);
-        }
-    }
-
-    /// The next handle of the list put aside, which goes back to the end of its own.
-    #[inline]
-    pub(crate) fn phase_next(&mut self, list: u32, aside: u32) -> Option<Token> {
-        let index = self.phase(aside).next;
-        if index == aside {
-            return None;
-        }
-        self.unlink(index);
-        self.phase_append(list, index);
-        Some(self[index].token)
     }
 
     /// Makes a handle active or inactive; `active` follows.
@@ -485,7 +445,7 @@ impl Engine {
     fn close_other(&mut self, index: u32) -> Result<(), Errno> {
         match self.handles[index].kind {
             Kind::Timer(_) | Kind::Sentinel => return Err(Errno::EINVAL),
-            Kind::Idle | Kind::Prepare | Kind::Check => self.stop_loop_watcher(index),
+            Kind::Idle | Kind::Prepare | Kind::Check => self.stop_loop_watcher(index)?,
             Kind::Async(ticket) => self.retire_async(index, ticket),
             Kind::Poll(watcher) => self.release_poll(index, watcher),
             Kind::Stream(stream) => self.release_stream(index, stream),

@@ -6,37 +6,54 @@ use crate::handle::{Handles, Kind};
 use crate::slab::Key;
 use blacklight_sys::Errno;
 
-/// The started handles of one phase, and those of them that a phase in progress has
-/// still to run.
+/// The started handles of one phase. Whoever starts stands in front of all others, so that a
+/// phase in progress, which is beyond the front, leaves it for the next turn.
 #[derive(Debug)]
 pub(crate) struct PhaseList {
-    started: u32,
-    aside: u32,
+    anchor: u32,
+    /// Whom a phase in progress runs next.
+    next: Option<u32>,
 }
 
 impl PhaseList {
     pub(crate) fn new(handles: &mut Handles) -> Result<PhaseList, Errno> {
-        Ok(PhaseList {
-            started: handles.anchor()?,
-            aside: handles.anchor()?,
-        })
+        let anchor = handles.anchor()?;
+        Ok(PhaseList { anchor, next: None })
     }
 
+    /// Whether nobody is started. Whom a phase in progress has still to run does not count yet.
+    #[inline]
     pub(crate) fn is_empty(&self, handles: &Handles) -> bool {
-        handles.is_list_empty(self.started)
+        handles.phase_first(self.anchor) == self.next
     }
 
     /// Opens the phase; whether there is anything to run in it.
     #[inline]
-    pub(crate) fn begin(&self, handles: &mut Handles) -> bool {
-        handles.phase_begin(self.started, self.aside);
-        !handles.is_list_empty(self.aside)
+    pub(crate) fn begin(&mut self, handles: &Handles) -> bool {
+        // A run that was given up half-way leaves some behind; they go first.
+        if self.next.is_none() {
+            self.next = handles.phase_first(self.anchor);
+        }
+        self.next.is_some()
     }
 
     /// The next handle to run in the phase.
     #[inline]
-    pub(crate) fn next(&self, handles: &mut Handles) -> Option<Token> {
-        handles.phase_next(self.started, self.aside)
+    pub(crate) fn next(&mut self, handles: &Handles) -> Option<Token> {
+        let index = self.next?;
+        self.next = handles.phase_after(self.anchor, index);
+        Some(handles[index].token)
+    }
+
+    fn insert(&mut self, handles: &mut Handles, index: u32) {
+        handles.phase_insert_behind(self.anchor, index);
+    }
+
+    fn remove(&mut self, handles: &mut Handles, index: u32) {
+        if self.next == Some(index) {
+            self.next = handles.phase_after(self.anchor, index);
+        }
+        handles.phase_remove(index);
     }
 }
 
@@ -57,18 +74,24 @@ impl Engine {
         self.handles.insert(Kind::Check, token)
     }
 
+    /// The list that a handle stands in while it is started, and the table it runs through.
+    fn phase_list(&mut self, index: u32) -> Result<(&mut PhaseList, &mut Handles), Errno> {
+        let list = match self.handles[index].kind {
+            Kind::Idle => &mut self.idle,
+            Kind::Prepare => &mut self.prepare,
+            Kind::Check => &mut self.check,
+            _ => return Err(Errno::EINVAL),
+        };
+        Ok((list, &mut self.handles))
+    }
+
     /// Starts an idle, prepare or check handle. A started one stays as it is.
     pub fn loop_watcher_start(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
-        let list = match self.handles[index].kind {
-            Kind::Idle => self.idle.started,
-            Kind::Prepare => self.prepare.started,
-            Kind::Check => self.check.started,
-            _ => return Err(Errno::EINVAL),
-        };
-        if !self.handles.is_active(index) {
-            self.handles.phase_insert(list, index);
-            self.handles.set_active(index, true);
+        let (list, handles) = self.phase_list(index)?;
+        if !handles.is_active(index) {
+            list.insert(handles, index);
+            handles.set_active(index, true);
         }
         Ok(())
     }
@@ -76,17 +99,15 @@ impl Engine {
     /// Stops an idle, prepare or check handle. A stopped one stays stopped.
     pub fn loop_watcher_stop(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
-        match self.handles[index].kind {
-            Kind::Idle | Kind::Prepare | Kind::Check => self.stop_loop_watcher(index),
-            _ => return Err(Errno::EINVAL),
-        }
-        Ok(())
+        self.stop_loop_watcher(index)
     }
 
-    pub(crate) fn stop_loop_watcher(&mut self, index: u32) {
-        if self.handles.is_active(index) {
-            self.handles.phase_remove(index);
-            self.handles.set_active(index, false);
+    pub(crate) fn stop_loop_watcher(&mut self, index: u32) -> Result<(), Errno> {
+        let (list, handles) = self.phase_list(index)?;
+        if handles.is_active(index) {
+            list.remove(handles, index);
+            handles.set_active(index, false);
         }
+        Ok(())
     }
 }

@@ -131,14 +131,14 @@ impl Engine {
             let event = match run.phase {
                 Phase::TimersFirst | Phase::Timers => self.fire_timer().map(Event::Timer),
                 Phase::Pending | Phase::PendingAgain => self.next_pending(run),
-                Phase::Idle => self.idle.next(&mut self.handles).map(Event::Idle),
-                Phase::Prepare => self.prepare.next(&mut self.handles).map(Event::Prepare),
+                Phase::Idle => self.idle.next(&self.handles).map(Event::Idle),
+                Phase::Prepare => self.prepare.next(&self.handles).map(Event::Prepare),
                 Phase::Io => self.next_io(run),
                 Phase::Work => self.next_completion(),
                 Phase::Asyncs => self.receiver.next().map(Event::Async),
                 Phase::Signals => self.next_signal(),
                 Phase::Exits => self.next_exit(),
-                Phase::Check => self.check.next(&mut self.handles).map(Event::Check),
+                Phase::Check => self.check.next(&self.handles).map(Event::Check),
                 Phase::Closing => self.finish_next_close(),
                 Phase::Enter | Phase::Turn | Phase::Done => None,
             };
@@ -192,14 +192,14 @@ impl Engine {
     }
 
     fn open_idle(&mut self, run: &mut Run) -> Phase {
-        match self.idle.begin(&mut self.handles) {
+        match self.idle.begin(&self.handles) {
             true => Phase::Idle,
             false => self.open_prepare(run),
         }
     }
 
     fn open_prepare(&mut self, run: &mut Run) -> Phase {
-        match self.prepare.begin(&mut self.handles) {
+        match self.prepare.begin(&self.handles) {
             true => Phase::Prepare,
             false => self.open_io(run),
         }
@@ -234,7 +234,7 @@ impl Engine {
     }
 
     fn open_check(&mut self, run: &mut Run) -> Phase {
-        match self.check.begin(&mut self.handles) {
+        match self.check.begin(&self.handles) {
             true => Phase::Check,
             false => self.open_closing(run),
         }
