@@ -207,7 +207,10 @@ impl Engine {
 
     fn open_io(&mut self, run: &mut Run) -> Phase {
         self.poll_phase(run);
-        Phase::Io
+        match self.poller.len() {
+            0 => self.open_work(run),
+            _ => Phase::Io,
+        }
     }
 
     /// What has come from other threads, signal handlers and children follows the I/O.
@@ -517,7 +520,9 @@ impl Engine {
     }
 
     /// The next event of the batch that somebody wants. A full batch is followed by another.
-    #[inline]
+    ///
+    /// It is a call, so that what it needs is not made ready for each timer.
+    #[inline(never)]
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
         loop {
             if let Some(event) = self.go_on(run) {
