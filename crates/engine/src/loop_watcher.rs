@@ -45,7 +45,7 @@ impl PhaseList {
         Some(handles[index].token)
     }
 
-    fn insert(&mut self, handles: &mut Handles, index: u32) {
+    fn insert(&self, handles: &mut Handles, index: u32) {
         handles.phase_insert_behind(self.anchor, index);
     }
 
