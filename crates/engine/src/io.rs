@@ -265,10 +265,19 @@ impl Watchers {
         watcher.left
     }
 
-    /// Whether something is left of what was told, and wanted.
-    pub(crate) fn has_left(&self) -> bool {
-        let mut noted = self.noted.iter();
-        noted.any(|&index| self.slab[index].has_left())
+    /// Whether something is left of what was told, and wanted. Those of whom nothing is are no
+    /// longer noted.
+    #[inline]
+    pub(crate) fn has_left(&mut self) -> bool {
+        let Watchers { noted, slab, .. } = self;
+        if !noted.is_empty() {
+            noted.retain(|&index| {
+                let watcher = &mut slab[index];
+                watcher.is_noted = watcher.has_left();
+                watcher.is_noted
+            });
+        }
+        !noted.is_empty()
     }
 
     /// Queues the watcher's owner to be called outside of the poll phase.
@@ -401,7 +410,15 @@ impl Engine {
 
     /// Tells the poller what has changed. Where it refuses, the owner hears of it in a
     /// pending callback.
+    #[inline]
     pub(crate) fn io_flush(&mut self) {
+        if !self.watchers.changes.is_empty() {
+            self.io_flush_changes();
+        }
+    }
+
+    #[inline(never)]
+    fn io_flush_changes(&mut self) {
         for at in 0..self.watchers.changes.len() {
             let index = self.watchers.changes[at];
             let epoch = self.watchers.epochs.wrapping_add(1);
@@ -552,18 +569,17 @@ impl Engine {
         self.poller.clear();
     }
 
-    /// Adds to the batch what the last turn has left over.
+    /// Adds to the batch what the last turn [has left](Watchers::has_left) over. For those for
+    /// whom it has no room, the next turn comes at once.
     #[inline]
     pub(crate) fn io_tell_left(&mut self) {
-        for at in 0..self.watchers.noted.len() {
-            let index = self.watchers.noted[at];
-            let watcher = &mut self.watchers.slab[index];
+        let Watchers { noted, slab, .. } = &mut self.watchers;
+        let count = noted.len().min(self.poller.room());
+        for index in noted.drain(..count) {
+            let watcher = &mut slab[index];
             watcher.is_noted = false;
-            if watcher.has_left() {
-                self.poller.tell((REMINDER, data(index, watcher.epoch)));
-            }
+            self.poller.tell((REMINDER, data(index, watcher.epoch)));
         }
-        self.watchers.noted.clear();
     }
 
     /// The next pending callback.

@@ -378,11 +378,11 @@ impl Engine {
         let talks = std::mem::take(&mut self.has_written) && has_read;
         loop {
             self.io_flush();
-            if self.watchers.has_pending()
+            if self.watchers.has_left()
+                || self.watchers.has_pending()
                 || self.signals.has_pending()
                 || self.processes.has_ended()
                 || self.ring.has_completed()
-                || self.watchers.has_left()
             {
                 timeout = Some(0);
             }
@@ -438,6 +438,7 @@ impl Engine {
     ///
     /// Who only reads or only writes should sleep: more gathers meanwhile, and is dealt with in
     /// fewer turns.
+    #[inline(never)]
     fn spin_for_io(&mut self, timeout: Timeout) -> bool {
         let limit_ns = self.price_of_sleep.worth_ns();
         let limit_ns = timeout.map_or(limit_ns, |timeout| timeout.min(limit_ns));
@@ -524,10 +525,8 @@ impl Engine {
     /// It is a call, so that what it needs is not made ready for each timer.
     #[inline(never)]
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
-        loop {
-            if let Some(event) = self.go_on(run) {
-                return Some(event);
-            }
+        let mut event = self.go_on(run);
+        while event.is_none() {
             let Some((mask, data)) = self.poller.event(run.cursor) else {
                 if !self.poller.is_full() || run.polls == MAX_POLLS {
                     self.poller.clear();
@@ -543,18 +542,24 @@ impl Engine {
                 continue;
             };
             match self.watchers.get(watcher).owner {
-                Owner::Poll(index) => return Some(self.poll_event(watcher, index, Ok(mask))),
+                Owner::Poll(index) => event = Some(self.poll_event(watcher, index, Ok(mask))),
                 Owner::Process(process) => self.process_ready(process, Ok(mask)),
                 Owner::Inotify => {
                     self.inotify_ready();
                     run.in_hand = InHand::Inotify;
+                    event = self.go_on(run);
                 }
                 Owner::Stream(stream) => {
                     run.in_hand = InHand::Stream(self.stream_ready(stream, mask));
+                    event = self.go_on(run);
                 }
-                Owner::Udp(udp) => run.in_hand = InHand::Udp(self.udp_ready(udp, mask)),
+                Owner::Udp(udp) => {
+                    run.in_hand = InHand::Udp(self.udp_ready(udp, mask));
+                    event = self.go_on(run);
+                }
             }
         }
+        event
     }
 
     /// Goes on with what is in hand up to the next thing to call, or to its end. Mostly there
@@ -563,7 +568,13 @@ impl Engine {
     fn go_on(&mut self, run: &mut Run) -> Option<Event> {
         let event = match &mut run.in_hand {
             InHand::Nothing => return None,
-            InHand::Stream(cursor) => self.next_of_stream(cursor),
+            InHand::Stream(cursor) => {
+                let event = self.next_of_stream(cursor);
+                if cursor.is_over() {
+                    run.in_hand = InHand::Nothing;
+                }
+                return event;
+            }
             InHand::Udp(cursor) => self.next_of_udp(cursor),
             InHand::Inotify => self.next_fs_event(),
         };

@@ -98,6 +98,16 @@ impl<T> Slab<T> {
         self.occupied
     }
 
+    /// Makes sure that the next entry finds room.
+    #[inline]
+    pub(crate) fn make_room(&mut self) -> Result<(), Errno> {
+        match self.free {
+            LAST_FREE if self.slots.len() as u32 == LAST_FREE => Err(Errno::ENOMEM),
+            LAST_FREE => make_room(&mut self.slots),
+            _ => Ok(()),
+        }
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Result<Key, Errno> {
         let generation = self.generation;
@@ -118,11 +128,8 @@ impl<T> Slab<T> {
 
     #[inline]
     fn push(&mut self, slot: Slot<T>) -> Result<u32, Errno> {
+        self.make_room()?;
         let index = self.slots.len() as u32;
-        if index == LAST_FREE {
-            return Err(Errno::ENOMEM);
-        }
-        make_room(&mut self.slots)?;
         self.slots.push(slot);
         Ok(index)
     }

@@ -180,6 +180,8 @@ impl Price {
             self.unmeasured -= 1;
             return None;
         }
+        // Tries that follow need to know, and to find it out allocates: better before a sleep.
+        processors();
         Some(Measure {
             begun_ns: clock::monotonic_ns(),
             cpu_ns: clock::thread_cpu_ns(),

@@ -591,14 +591,20 @@ impl Engine {
     #[inline]
     pub(crate) fn spin_for_mail(&mut self) -> bool {
         let Receiver {
-            mailbox,
             requests,
             had_sends,
             ..
+        } = self.receiver;
+        (requests > 0 || had_sends) && self.spin_for_expected_mail()
+    }
+
+    #[inline(never)]
+    fn spin_for_expected_mail(&mut self) -> bool {
+        let Receiver {
+            mailbox, requests, ..
         } = &self.receiver;
-        let others = match (*requests, *had_sends) {
-            (0, false) => return false,
-            (0, true) => 0,
+        let others = match requests {
+            0 => 0,
             _ => Pool::get().busy(),
         };
         if self.poller.is_simulated() || !mailbox.is_empty() {

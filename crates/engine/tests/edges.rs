@@ -9,6 +9,7 @@ use blacklight_engine::{
 use blacklight_sys::poll::{POLLIN, poll, pollfd};
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use rustix::net::{SendFlags, SocketType, ipproto, send};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::net::{TcpListener, TcpStream};
@@ -538,4 +539,28 @@ fn a_connection_in_a_handle_of_another_kind_does_not_keep_the_loop_turning() {
         assert_eq!(told(&mut engine), [], "there is nothing more");
         assert_ne!(engine.backend_timeout(), Some(0));
     });
+}
+
+/// More streams than one batch has room for stop in the middle of what there is, and nothing
+/// comes later to tell of them.
+#[test]
+fn what_is_left_to_very_many_is_told_to_all() {
+    const STREAMS: usize = 1100;
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let mut engine = engine(Mechanism::Epoll);
+    let mut streams: Vec<_> = (0..STREAMS)
+        .map(|token| reading(&mut engine, token as u64 + 100))
+        .collect();
+    for (_, theirs) in &mut streams {
+        theirs.write_all(&[7; 50]).unwrap();
+    }
+    let mut left = vec![50; STREAMS];
+    while left.iter().any(|&left| left > 0) {
+        wait(&mut engine, |engine, event| {
+            let at = event.token().0 as usize - 100;
+            left[at] -= read(engine, streams[at].0, 1).unwrap_or(0);
+        });
+    }
 }

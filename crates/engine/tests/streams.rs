@@ -570,7 +570,7 @@ fn a_write_that_is_cancelled_says_nothing_of_the_connection(mechanism: Mechanism
     let client = engine.tcp_init(Token(1), None).unwrap();
     engine.tcp_connect(client, Token(2), &address).unwrap();
     let write = engine.stream_write(client, Token(3), Buffers::owned(vec![0]), None);
-    engine.write_cancel(write.unwrap()).unwrap();
+    engine.write_cancel(write.unwrap().0).unwrap();
     let mut events = Vec::new();
     run(&mut engine, Mode::Default, |_, event| {
         assert_ne!(event, Event::Timer(Token(9)), "after {events:?}");

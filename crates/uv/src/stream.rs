@@ -369,8 +369,7 @@ unsafe extern "C" fn uv_write2(
         let passes = passed_key(send_handle);
         let token = engine::token(req);
         let written = engine::with_handle(stream.cast(), |engine, key| {
-            let write = engine.stream_write(key, token, buffers, passes)?;
-            Ok((write, engine.write_queue_size(key)))
+            engine.stream_write(key, token, buffers, passes)
         });
         match written {
             Ok((write, queued)) => {

@@ -3,7 +3,7 @@
 //! The eventfd is watched edge-triggered: each signal is one event and the counter need
 //! never be read, which saves a system call per wake-up.
 
-use super::BATCH;
+use super::{BATCH, Batch};
 use crate::wakeup::Mailbox;
 use blacklight_sys::epoll::{EDGE, Events};
 use blacklight_sys::poll::POLLIN;
@@ -17,7 +17,6 @@ const WAKE: u64 = u64::MAX;
 pub(crate) struct Epoll {
     epoll: epoll::Epoll,
     events: Events,
-    batch: Vec<(u32, u64)>,
     watched: usize,
 }
 
@@ -25,12 +24,9 @@ impl Epoll {
     pub(super) fn new(mailbox: &Mailbox) -> Result<Epoll, Errno> {
         let epoll = epoll::Epoll::new()?;
         epoll.add(mailbox.eventfd.fd(), POLLIN | EDGE, WAKE)?;
-        let mut batch = Vec::new();
-        batch.try_reserve_exact(BATCH)?;
         Ok(Epoll {
             epoll,
             events: Events::with_capacity(BATCH)?,
-            batch,
             watched: 0,
         })
     }
@@ -85,19 +81,10 @@ impl Epoll {
         &mut self,
         timeout: Timeout,
         blocked: Option<&SignalSet>,
+        batch: &mut Batch,
     ) -> Result<(), Errno> {
-        self.batch.clear();
         self.epoll.wait(&mut self.events, timeout, blocked)?;
-        self.batch
-            .extend(self.events.iter().filter(|&(_, data)| data != WAKE));
+        batch.extend(self.events.iter().filter(|&(_, data)| data != WAKE));
         Ok(())
-    }
-
-    pub(super) fn batch(&self) -> &[(u32, u64)] {
-        &self.batch
-    }
-
-    pub(super) fn batch_mut(&mut self) -> &mut Vec<(u32, u64)> {
-        &mut self.batch
     }
 }

@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// The events that one wait reports at the most.
 const BATCH: usize = 1024;
 
+/// What a wait has brought: what is ready, and the word that came with the descriptor.
+type Batch = Vec<(u32, u64)>;
+
 /// The mechanisms there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
@@ -70,66 +73,84 @@ impl Mechanism {
 }
 
 #[derive(Debug)]
-pub(crate) enum Poller {
+enum Kind {
     Select(Box<select::Select>),
     Poll(poll::Poll),
     Epoll(epoll::Epoll),
     Sim(Box<Sim>),
 }
 
+#[derive(Debug)]
+pub(crate) struct Poller {
+    kind: Kind,
+    batch: Batch,
+}
+
 macro_rules! each {
     ($self:expr, $poller:ident => $call:expr) => {
         match $self {
-            Poller::Select($poller) => $call,
-            Poller::Poll($poller) => $call,
-            Poller::Epoll($poller) => $call,
-            Poller::Sim($poller) => $call,
+            Kind::Select($poller) => $call,
+            Kind::Poll($poller) => $call,
+            Kind::Epoll($poller) => $call,
+            Kind::Sim($poller) => $call,
         }
     };
 }
 
-impl Poller {
+impl Kind {
     /// The mechanism asked for; else epoll, or poll where epoll is not permitted.
+    fn new(mechanism: Option<Mechanism>, mailbox: &Arc<Mailbox>) -> Result<Kind, Errno> {
+        match mechanism {
+            Some(Mechanism::Select) => {
+                let select = select::Select::new(mailbox.clone())?;
+                Ok(Kind::Select(Box::new(select)))
+            }
+            Some(Mechanism::Poll) => Ok(Kind::Poll(poll::Poll::new(mailbox.clone())?)),
+            Some(Mechanism::Sim(seed)) => Ok(Kind::Sim(Box::new(Sim::new(seed)))),
+            Some(Mechanism::Epoll) | None => match epoll::Epoll::new(mailbox) {
+                Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => {
+                    Ok(Kind::Poll(poll::Poll::new(mailbox.clone())?))
+                }
+                epoll => epoll.map(Kind::Epoll),
+            },
+        }
+    }
+}
+
+impl Poller {
+    /// The mechanism asked for, or the best there is.
     pub(crate) fn new(
         mechanism: Option<Mechanism>,
         mailbox: &Arc<Mailbox>,
     ) -> Result<Poller, Errno> {
-        match mechanism {
-            Some(Mechanism::Select) => Ok(Poller::Select(Box::new(select::Select::new(
-                mailbox.clone(),
-            )?))),
-            Some(Mechanism::Poll) => Ok(Poller::Poll(poll::Poll::new(mailbox.clone())?)),
-            Some(Mechanism::Sim(seed)) => Ok(Poller::Sim(Box::new(Sim::new(seed)))),
-            Some(Mechanism::Epoll) | None => match epoll::Epoll::new(mailbox) {
-                Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => {
-                    Ok(Poller::Poll(poll::Poll::new(mailbox.clone())?))
-                }
-                epoll => epoll.map(Poller::Epoll),
-            },
-        }
+        let mut batch = Vec::new();
+        batch.try_reserve_exact(BATCH)?;
+        let kind = Kind::new(mechanism, mailbox)?;
+        Ok(Poller { kind, batch })
     }
 
     pub(crate) fn mechanism(&self) -> Mechanism {
-        match self {
-            Poller::Select(_) => Mechanism::Select,
-            Poller::Poll(_) => Mechanism::Poll,
-            Poller::Epoll(_) => Mechanism::Epoll,
-            Poller::Sim(sim) => Mechanism::Sim(sim.seed()),
+        match &self.kind {
+            Kind::Select(_) => Mechanism::Select,
+            Kind::Poll(_) => Mechanism::Poll,
+            Kind::Epoll(_) => Mechanism::Epoll,
+            Kind::Sim(sim) => Mechanism::Sim(sim.seed()),
         }
     }
 
     /// A new poller of the same kind in the place of this one, watching nothing yet.
     pub(crate) fn renew(&mut self, mailbox: &Arc<Mailbox>) -> Result<(), Errno> {
-        match self {
-            Poller::Sim(sim) => sim.forget_all(),
-            _ => *self = Poller::new(Some(self.mechanism()), mailbox)?,
+        match &mut self.kind {
+            Kind::Sim(sim) => sim.forget_all(),
+            _ => self.kind = Kind::new(Some(self.mechanism()), mailbox)?,
         }
+        self.batch.clear();
         Ok(())
     }
 
     pub(crate) fn sim(&mut self) -> Option<&mut Sim> {
-        match self {
-            Poller::Sim(sim) => Some(sim),
+        match &mut self.kind {
+            Kind::Sim(sim) => Some(sim),
             _ => None,
         }
     }
@@ -137,17 +158,17 @@ impl Poller {
     /// Whether a batch says of a socket that it has failed. What select(2) says is the same for
     /// one that has not.
     pub(crate) fn tells_errors(&self) -> bool {
-        matches!(self, Poller::Epoll(_) | Poller::Poll(_))
+        matches!(self.kind, Kind::Epoll(_) | Kind::Poll(_))
     }
 
     pub(crate) fn is_simulated(&self) -> bool {
-        matches!(self, Poller::Sim(_))
+        matches!(self.kind, Kind::Sim(_))
     }
 
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
-        match self {
-            Poller::Sim(sim) => sim.now_ns(),
+        match &self.kind {
+            Kind::Sim(sim) => sim.now_ns(),
             _ => clock::monotonic_ns(),
         }
     }
@@ -156,67 +177,67 @@ impl Poller {
     /// simulated kernel has its moods.
     #[inline]
     pub(crate) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
-        match self {
-            Poller::Sim(sim) => sim.admit(call, fd, len),
+        match &mut self.kind {
+            Kind::Sim(sim) => sim.admit(call, fd, len),
             _ => Ok(len),
         }
     }
 
     pub(crate) fn backend_fd(&self) -> Option<RawFd> {
-        match self {
-            Poller::Epoll(epoll) => Some(epoll.fd()),
+        match &self.kind {
+            Kind::Epoll(epoll) => Some(epoll.fd()),
             _ => None,
         }
     }
 
     /// Whether the descriptor can be watched at all.
     pub(crate) fn check(&self, fd: RawFd) -> Result<(), Errno> {
-        match self {
-            Poller::Sim(sim) => return sim.check(fd),
-            Poller::Select(_) => select::check(fd)?,
-            Poller::Epoll(epoll) => return epoll.check(fd),
-            Poller::Poll(_) => {}
+        match &self.kind {
+            Kind::Sim(sim) => return sim.check(fd),
+            Kind::Select(_) => select::check(fd)?,
+            Kind::Epoll(epoll) => return epoll.check(fd),
+            Kind::Poll(_) => {}
         }
         fd::check_pollable(fd)
     }
 
     /// Starts watching a descriptor.
     pub(crate) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
-        each!(self, poller => poller.add(fd, mask, data))
+        each!(&mut self.kind, poller => poller.add(fd, mask, data))
     }
 
     /// Changes what a watched descriptor is watched for.
     pub(crate) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
-        each!(self, poller => poller.modify(fd, mask, data))
+        each!(&mut self.kind, poller => poller.modify(fd, mask, data))
     }
 
     /// Whether it can tell of changes only, and being asked costs no more than what it tells.
     pub(crate) fn is_epoll(&self) -> bool {
-        matches!(self, Poller::Epoll(_))
+        matches!(self.kind, Kind::Epoll(_))
     }
 
     /// Stops watching a descriptor, which may have been closed already.
     pub(crate) fn remove(&mut self, fd: RawFd) {
-        each!(self, poller => poller.remove(fd));
+        each!(&mut self.kind, poller => poller.remove(fd));
     }
 
     /// Stops watching a descriptor that was to be reported once, has been, and is closed next.
     pub(crate) fn forget(&mut self, fd: RawFd) {
-        match self {
-            Poller::Epoll(epoll) => epoll.forget(),
-            other => other.remove(fd),
+        match &mut self.kind {
+            Kind::Epoll(epoll) => epoll.forget(),
+            _ => self.remove(fd),
         }
     }
 
     /// Whether nothing is watched but the mailbox.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        match self {
-            Poller::Select(select) => select.is_idle(),
-            Poller::Poll(poll) => poll.is_idle(),
-            Poller::Epoll(epoll) => epoll.is_idle(),
+        match &self.kind {
+            Kind::Select(select) => select.is_idle(),
+            Kind::Poll(poll) => poll.is_idle(),
+            Kind::Epoll(epoll) => epoll.is_idle(),
             // A simulated kernel is asked every time: its faults are part of the game.
-            Poller::Sim(_) => false,
+            Kind::Sim(_) => false,
         }
     }
 
@@ -226,11 +247,13 @@ impl Poller {
         timeout: Timeout,
         blocked: Option<&SignalSet>,
     ) -> Result<(), Errno> {
-        let result = match self {
-            Poller::Select(select) => select.wait(timeout, blocked),
-            Poller::Poll(poll) => poll.wait(timeout, blocked),
-            Poller::Epoll(epoll) => epoll.wait(timeout, blocked),
-            Poller::Sim(sim) => sim.wait(timeout),
+        self.batch.clear();
+        let batch = &mut self.batch;
+        let result = match &mut self.kind {
+            Kind::Select(select) => select.wait(timeout, blocked, batch),
+            Kind::Poll(poll) => poll.wait(timeout, blocked, batch),
+            Kind::Epoll(epoll) => epoll.wait(timeout, blocked, batch),
+            Kind::Sim(sim) => sim.wait(timeout, batch),
         };
         if result.is_err() {
             self.clear();
@@ -242,35 +265,41 @@ impl Poller {
     /// are.
     #[inline]
     pub(crate) fn look(&mut self) -> Result<usize, Errno> {
-        match self {
-            Poller::Epoll(epoll) => epoll.wait(Some(0), None).map(|()| epoll.batch().len()),
-            _ => Ok(0),
+        if let Kind::Epoll(epoll) = &mut self.kind {
+            self.batch.clear();
+            epoll.wait(Some(0), None, &mut self.batch)?;
         }
+        Ok(self.batch.len())
     }
 
     /// The number of events in the batch.
     pub(crate) fn len(&self) -> usize {
-        each!(self, poller => poller.batch().len())
+        self.batch.len()
     }
 
     /// An event of the batch: what is ready, and the word that came with the descriptor.
     #[inline]
     pub(crate) fn event(&self, at: usize) -> Option<(u32, u64)> {
-        each!(self, poller => poller.batch().get(at).copied())
+        self.batch.get(at).copied()
     }
 
     /// Whether the batch may have been cut. The mailbox may have had a place in it.
     pub(crate) fn is_full(&self) -> bool {
-        self.len() + 1 >= BATCH
+        self.batch.len() + 1 >= BATCH
+    }
+
+    /// How many events can be added to the batch.
+    pub(crate) fn room(&self) -> usize {
+        self.batch.capacity() - self.batch.len()
     }
 
     /// Adds an event to the batch.
     pub(crate) fn tell(&mut self, event: (u32, u64)) {
-        each!(self, poller => poller.batch_mut().push(event));
+        self.batch.push(event);
     }
 
     /// Empties the batch.
     pub(crate) fn clear(&mut self) {
-        each!(self, poller => poller.batch_mut().clear());
+        self.batch.clear();
     }
 }

@@ -3,7 +3,7 @@
 //! The array's first entry is the eventfd. `places` finds a descriptor's entry; removing
 //! one moves the last into its place.
 
-use super::BATCH;
+use super::{BATCH, Batch};
 use crate::wakeup::Mailbox;
 use blacklight_sys::poll::{POLLIN, poll, pollfd};
 use blacklight_sys::signal::SignalSet;
@@ -19,7 +19,6 @@ pub(crate) struct Poll {
     data: Vec<u64>,
     /// Where each descriptor's entry is.
     places: Vec<u32>,
-    batch: Vec<(u32, u64)>,
     /// Where the next batch begins to look, so that none starves when batches are full.
     start: usize,
 }
@@ -34,14 +33,11 @@ fn entry(fd: RawFd, mask: u32) -> pollfd {
 
 impl Poll {
     pub(super) fn new(mailbox: Arc<Mailbox>) -> Result<Poll, Errno> {
-        let mut batch = Vec::new();
-        batch.try_reserve_exact(BATCH)?;
         Ok(Poll {
             fds: vec![entry(mailbox.eventfd.fd(), POLLIN)],
             data: vec![0],
             mailbox,
             places: Vec::new(),
-            batch,
             start: 1,
         })
     }
@@ -85,8 +81,8 @@ impl Poll {
         &mut self,
         timeout: Timeout,
         blocked: Option<&SignalSet>,
+        batch: &mut Batch,
     ) -> Result<(), Errno> {
-        self.batch.clear();
         if poll(&mut self.fds, timeout, blocked)? == 0 {
             return Ok(());
         }
@@ -97,22 +93,13 @@ impl Poll {
         let first = if self.start <= watched { self.start } else { 1 };
         for place in (first..=watched).chain(1..first) {
             if self.fds[place].revents != 0 {
-                self.batch
-                    .push((self.fds[place].revents as u16 as u32, self.data[place]));
+                batch.push((self.fds[place].revents as u16 as u32, self.data[place]));
             }
-            if self.batch.len() == BATCH {
+            if batch.len() == BATCH {
                 self.start = place + 1;
                 break;
             }
         }
         Ok(())
-    }
-
-    pub(super) fn batch(&self) -> &[(u32, u64)] {
-        &self.batch
-    }
-
-    pub(super) fn batch_mut(&mut self) -> &mut Vec<(u32, u64)> {
-        &mut self.batch
     }
 }

@@ -6,7 +6,7 @@
 //! what. A watcher that asks for nothing but disconnection is also woken by data, and the
 //! loop turns until somebody reads them: select cannot be asked for less.
 
-use super::BATCH;
+use super::Batch;
 use crate::wakeup::Mailbox;
 use blacklight_sys::poll::{POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP, poll, pollfd};
 use blacklight_sys::select::{FD_SETSIZE, FdSet, select};
@@ -34,7 +34,6 @@ pub(crate) struct Select {
     count: usize,
     /// Those that select has found, for poll.
     found: Vec<pollfd>,
-    batch: Vec<(u32, u64)>,
 }
 
 impl Select {
@@ -43,8 +42,6 @@ impl Select {
         check(wake)?;
         let mut read = FdSet::new();
         read.insert(wake);
-        let mut batch = Vec::new();
-        batch.try_reserve_exact(BATCH)?;
         let mut watched = Vec::new();
         watched.try_reserve_exact(FD_SETSIZE)?;
         watched.resize(FD_SETSIZE, (0, 0));
@@ -58,7 +55,6 @@ impl Select {
             watched,
             count: 0,
             found,
-            batch,
         })
     }
 
@@ -106,8 +102,8 @@ impl Select {
         &mut self,
         timeout: Timeout,
         blocked: Option<&SignalSet>,
+        batch: &mut Batch,
     ) -> Result<(), Errno> {
-        self.batch.clear();
         let wake = self.mailbox.eventfd.fd();
         let top = self
             .watched_fds()
@@ -118,7 +114,7 @@ impl Select {
         match select(top, &mut read, &mut write, &mut except, timeout, blocked) {
             Ok(0) => return Ok(()),
             Ok(_) => {}
-            Err(Errno::EBADF) => return self.find_closed(),
+            Err(Errno::EBADF) => return self.find_closed(batch),
             Err(error) => return Err(error),
         }
         if read.contains(wake) {
@@ -140,32 +136,19 @@ impl Select {
         poll(&mut self.found, Some(0), None)?;
         let watched = &self.watched;
         let tell = |found: &pollfd| (found.revents as u16 as u32, watched[found.fd as usize].1);
-        self.batch.extend(
-            self.found
-                .iter()
-                .filter(|found| found.revents != 0)
-                .map(tell),
-        );
+        let found = self.found.iter();
+        batch.extend(found.filter(|found| found.revents != 0).map(tell));
         Ok(())
     }
 
     /// Somebody closed a watched descriptor behind our back, and select will not say which.
     #[cold]
-    fn find_closed(&mut self) -> Result<(), Errno> {
+    fn find_closed(&self, batch: &mut Batch) -> Result<(), Errno> {
         if !fd::is_open(self.mailbox.eventfd.fd()) {
             return Err(Errno::EBADF);
         }
         let closed = self.watched_fds().filter(|&(fd, ..)| !fd::is_open(fd));
-        let closed: Vec<_> = closed.map(|(_, _, data)| (POLLNVAL, data)).collect();
-        self.batch.extend(closed);
+        batch.extend(closed.map(|(_, _, data)| (POLLNVAL, data)));
         Ok(())
-    }
-
-    pub(super) fn batch(&self) -> &[(u32, u64)] {
-        &self.batch
-    }
-
-    pub(super) fn batch_mut(&mut self) -> &mut Vec<(u32, u64)> {
-        &mut self.batch
     }
 }

@@ -11,7 +11,7 @@
 //! asks here first how much of it may be done. Sockets that never leave the process by way of
 //! a network, as Unix sockets and pipes do not, keep the steps repeatable.
 
-use super::BATCH;
+use super::{BATCH, Batch};
 use crate::wakeup::Sender;
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLNVAL, poll, pollfd};
 use blacklight_sys::{Errno, RawFd, Timeout, fd};
@@ -100,7 +100,6 @@ pub struct Sim {
     watched: BTreeMap<RawFd, Watched>,
     script: BTreeMap<(u64, u64), Action>,
     scripted: u64,
-    batch: Vec<(u32, u64)>,
     uses_kernel: bool,
     /// The real descriptors that were last seen hung up.
     hung_up: Vec<RawFd>,
@@ -118,7 +117,6 @@ impl Sim {
             watched: BTreeMap::new(),
             script: BTreeMap::new(),
             scripted: 0,
-            batch: Vec::with_capacity(BATCH),
             uses_kernel: false,
             hung_up: Vec::new(),
         }
@@ -269,7 +267,7 @@ impl Sim {
         sent
     }
 
-    fn collect(&mut self, kernel_timeout_ns: u64) {
+    fn collect(&mut self, kernel_timeout_ns: u64, batch: &mut Batch) {
         for (fd, watched) in &self.watched {
             let ready = match self.open.get(fd) {
                 Some(ready) => ready & (watched.mask | POLLERR | POLLHUP),
@@ -277,22 +275,22 @@ impl Sim {
                 None => POLLNVAL,
             };
             if ready != 0 {
-                self.batch.push((ready, watched.data));
+                batch.push((ready, watched.data));
             }
         }
         if self.uses_kernel {
-            self.ask_kernel(kernel_timeout_ns);
+            self.ask_kernel(kernel_timeout_ns, batch);
         }
         // Kernels promise no order.
-        for last in (1..self.batch.len()).rev() {
+        for last in (1..batch.len()).rev() {
             let other = self.random() as usize % (last + 1);
-            self.batch.swap(last, other);
+            batch.swap(last, other);
         }
-        self.batch.truncate(BATCH);
+        batch.truncate(BATCH);
     }
 
     /// Adds what is ready in the real kernel.
-    fn ask_kernel(&mut self, timeout_ns: u64) {
+    fn ask_kernel(&mut self, timeout_ns: u64, batch: &mut Batch) {
         let real = || {
             let watched = self.watched.iter();
             watched.filter(|(fd, _)| !self.open.contains_key(fd))
@@ -311,27 +309,26 @@ impl Sim {
         self.hung_up = hung_up.map(|fd| fd.fd).collect();
         let answers = fds.iter().zip(real());
         let answers = answers.map(|(fd, (_, watched))| (fd.revents as u16 as u32, watched.data));
-        self.batch.extend(answers.filter(|&(ready, _)| ready != 0));
+        batch.extend(answers.filter(|&(ready, _)| ready != 0));
     }
 
-    pub(super) fn wait(&mut self, timeout: Timeout) -> Result<(), Errno> {
-        self.batch.clear();
+    pub(super) fn wait(&mut self, timeout: Timeout, batch: &mut Batch) -> Result<(), Errno> {
         if self.strikes(self.faults.break_down) {
             return Err(Errno::EBADF);
         }
         let deadline = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
         loop {
             let sent = self.act();
-            self.collect(0);
-            if sent || !self.batch.is_empty() || deadline.is_some_and(|at| at <= self.now_ns) {
+            self.collect(0, batch);
+            if sent || !batch.is_empty() || deadline.is_some_and(|at| at <= self.now_ns) {
                 return Ok(());
             }
             let next = self.script.keys().next().map(|key| key.0);
             let Some(until) = deadline.into_iter().chain(next).min() else {
                 // Packets may still be on their way.
-                self.collect(KERNEL_NS);
+                self.collect(KERNEL_NS, batch);
                 assert!(
-                    !self.batch.is_empty(),
+                    !batch.is_empty(),
                     "seed {}: the loop sleeps and nothing will ever wake it",
                     self.seed
                 );
@@ -348,13 +345,5 @@ impl Sim {
             }
             self.now_ns = until;
         }
-    }
-
-    pub(super) fn batch(&self) -> &[(u32, u64)] {
-        &self.batch
-    }
-
-    pub(super) fn batch_mut(&mut self) -> &mut Vec<(u32, u64)> {
-        &mut self.batch
     }
 }

@@ -169,19 +169,18 @@ enum Step {
     Write,
     /// What was written in answer to what was read is reported at once, while the program's
     /// buffers are still in the processor's cache.
-    Answered,
     Report,
-    Drain,
     Over,
 }
 
 impl Cursor {
-    /// One of two steps, by what the poller said of the stream.
-    fn choose(&self, bits: u32, is_for: Step, is_not: Step) -> Step {
-        match self.mask & (bits | POLLERR | POLLHUP) {
-            0 => is_not,
-            _ => is_for,
-        }
+    /// Whether the poller has said something that concerns `bits`.
+    fn is_for(&self, bits: u32) -> bool {
+        self.mask & (bits | POLLERR | POLLHUP) != 0
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.step == Step::Over
     }
 }
 
@@ -285,6 +284,7 @@ impl Engine {
     }
 
     /// The stream behind a key, if that is an open stream.
+    #[inline]
     pub(crate) fn open_stream(&self, key: Key) -> Result<u32, Errno> {
         match self.handles[self.handles.open(key)?].kind {
             Kind::Stream(stream) => Ok(stream),
@@ -549,105 +549,98 @@ impl Engine {
             entry.is_connecting && self.watchers.wanted(entry.watcher) & POLLOUT != 0;
         match why {
             // It is the poller that says how connecting went: this is about cancelled writes.
-            Pending::Fed if awaits_connection => self.cursor(stream, 0, Step::Answered),
+            Pending::Fed if awaits_connection => self.cursor(stream, 0, Step::Write),
             Pending::Fed => self.cursor(stream, POLLOUT, Step::Begin),
             Pending::Refused(error) => self.cursor(stream, POLLOUT, Step::Refused(error)),
         }
     }
 
     /// Goes on with the stream in hand up to the next thing to call, or to its end.
-    #[inline]
     pub(crate) fn next_of_stream(&mut self, cursor: &mut Cursor) -> Option<Event> {
         self.streams.in_hand = NIL;
-        if cursor.step == Step::Over || self.handles.open(cursor.handle).is_err() {
+        if self.handles.open(cursor.handle).is_err() {
+            cursor.step = Step::Over;
             return None;
         }
-        self.stream_steps(cursor)
-    }
-
-    /// Takes step after step up to the next thing to hand out, if there is one.
-    fn stream_steps(&mut self, cursor: &mut Cursor) -> Option<Event> {
         let index = cursor.stream;
-        loop {
-            let stream = &mut self.streams.slab[index];
-            let (event, next) = match cursor.step {
-                Step::Begin => {
-                    if stream.is_connecting {
-                        self.finish_connect(index, cursor.mask, &mut cursor.reports_left)
-                    } else if stream.listening {
-                        cursor.reads_left = self.connections_at_once(index);
-                        self.accept_next(index)
-                    } else {
-                        stream.more = true;
-                        // A terminal that has been hung up says so when it is read.
-                        stream.hung_up =
-                            cursor.mask & POLLHUP != 0 && stream.kind != HandleKind::Tty;
-                        stream.nearly_ended = false;
-                        cursor.step = cursor.choose(POLLIN, Step::Read, Step::Write);
-                        continue;
-                    }
-                }
-                Step::Refused(error) => self.refused(index, error, &mut cursor.reports_left),
-                Step::Accepted => {
-                    self.after_connection(index);
-                    cursor.reads_left -= 1;
-                    match cursor.reads_left > 0 && self.streams.slab[index].accepted.is_none() {
-                        true => self.accept_next(index),
-                        false => (None, Step::Over),
-                    }
-                }
-                Step::Read => {
-                    if stream.reading && stream.more && cursor.reads_left > 0 {
-                        cursor.reads_left -= 1;
-                        stream.more = false;
-                        stream.dry = false;
-                        self.streams.in_hand = index;
-                        return Some(Event::Read(self.handles[stream.handle].token));
-                    }
-                    cursor.step = cursor.choose(POLLOUT, Step::Write, Step::Answered);
-                    let over = stream.reading && stream.dry && !stream.ended;
-                    if cursor.mask & POLLHUP != 0 && over {
-                        return Some(self.end_of_stream(index));
-                    }
-                    continue;
-                }
-                Step::Answered => {
-                    cursor.reports_left = stream.done.len;
-                    if cursor.reports_left == 0 {
-                        cursor.step = Step::Over;
-                        return None;
-                    }
-                    cursor.step = Step::Report;
-                    continue;
-                }
-                Step::Write => {
-                    self.flush_writes(index);
-                    cursor.reports_left = self.streams.slab[index].done.len;
-                    cursor.step = Step::Report;
-                    continue;
-                }
-                Step::Report => {
-                    let event = match cursor.reports_left {
-                        0 => None,
-                        _ => self.report_write(index),
-                    };
-                    cursor.reports_left = cursor.reports_left.saturating_sub(1);
-                    if cursor.reports_left == 0 {
-                        cursor.step = cursor.choose(POLLOUT, Step::Drain, Step::Over);
-                    }
-                    if event.is_some() {
-                        return event;
-                    }
-                    continue;
-                }
-                Step::Drain => (self.drain(index), Step::Over),
-                Step::Over => return None,
+        let stream = &mut self.streams.slab[index];
+        if cursor.step == Step::Begin && !stream.is_connecting && !stream.listening {
+            stream.more = true;
+            // A terminal that has been hung up says so when it is read.
+            stream.hung_up = cursor.mask & POLLHUP != 0 && stream.kind != HandleKind::Tty;
+            stream.nearly_ended = false;
+            cursor.step = match cursor.is_for(POLLIN) {
+                true => Step::Read,
+                false => Step::Write,
             };
-            cursor.step = next;
-            if event.is_some() {
+        }
+        if cursor.step == Step::Read {
+            if stream.reading && stream.more && cursor.reads_left > 0 {
+                cursor.reads_left -= 1;
+                stream.more = false;
+                stream.dry = false;
+                self.streams.in_hand = index;
+                return Some(Event::Read(self.handles[stream.handle].token));
+            }
+            cursor.step = Step::Write;
+            let over = stream.reading && stream.dry && !stream.ended;
+            if over && cursor.mask & POLLHUP != 0 {
+                return Some(self.end_of_stream(index));
+            }
+        }
+        if cursor.step == Step::Write {
+            if cursor.is_for(POLLOUT) && !stream.queue.is_empty() {
+                self.flush_writes(index);
+            }
+            cursor.reports_left = self.streams.slab[index].done.len;
+            cursor.step = Step::Report;
+        }
+        if cursor.step != Step::Report {
+            let event = self.step_aside(cursor);
+            if event.is_some() || cursor.step != Step::Report {
                 return event;
             }
         }
+        if cursor.reports_left > 0
+            && let Some(event) = self.report_write(index)
+        {
+            cursor.reports_left -= 1;
+            if cursor.reports_left == 0 && !cursor.is_for(POLLOUT) {
+                cursor.step = Step::Over;
+            }
+            return Some(event);
+        }
+        cursor.step = Step::Over;
+        match cursor.is_for(POLLOUT) {
+            true => self.drain(index),
+            false => None,
+        }
+    }
+
+    /// Takes a step that has nothing to do with reading and writing.
+    fn step_aside(&mut self, cursor: &mut Cursor) -> Option<Event> {
+        let index = cursor.stream;
+        let (event, next) = match cursor.step {
+            Step::Begin if self.streams.slab[index].is_connecting => {
+                self.finish_connect(index, cursor.mask, &mut cursor.reports_left)
+            }
+            Step::Begin => {
+                cursor.reads_left = self.connections_at_once(index);
+                self.accept_next(index)
+            }
+            Step::Refused(error) => self.refused(index, error, &mut cursor.reports_left),
+            Step::Accepted => {
+                self.after_connection(index);
+                cursor.reads_left -= 1;
+                match cursor.reads_left > 0 && self.streams.slab[index].accepted.is_none() {
+                    true => self.accept_next(index),
+                    false => (None, Step::Over),
+                }
+            }
+            Step::Read | Step::Write | Step::Report | Step::Over => (None, Step::Over),
+        };
+        cursor.step = next;
+        event
     }
 
     /// The poller cannot watch the descriptor: whoever waits for it hears of it.

@@ -8,7 +8,7 @@ use crate::slab::Key;
 use blacklight_sys::buffer::Space;
 use blacklight_sys::fd::Descriptor;
 use blacklight_sys::poll::{POLLIN, POLLPRI, pollfd};
-use blacklight_sys::{Errno, poll, socket, stream};
+use blacklight_sys::{Errno, RawFd, poll, socket, stream};
 
 impl Engine {
     /// Starts reading: [`Event::Read`] follows whenever there is something. `ENOTCONN` if
@@ -59,6 +59,7 @@ impl Engine {
 
     /// Reads once into `room`, in answer to [`Event::Read`]. `EAGAIN` means that there was
     /// nothing after all; `EOF` and all other errors, that reading has stopped.
+    #[inline]
     pub fn stream_read<'a>(
         &mut self,
         key: Key,
@@ -159,25 +160,31 @@ impl Engine {
         result
     }
 
+    #[inline]
     fn receive(&mut self, index: u32, room: Space<'_>) -> Result<usize, Errno> {
         let fd = self.raw_fd(index)?;
         let admitted = self.poller.admit(Call::Read, fd, room.len())?;
         let room = room.limited_to(admitted);
         let stream = self.stream(index);
-        if !stream.ipc || !stream.transport.is_socket() {
-            let (watcher, wanted) = (stream.watcher, room.len());
-            let result = stream::read(fd, room, stream.transport);
-            if result.is_ok() {
-                self.has_read = true;
-                self.io_went(watcher, Way::In);
-            }
-            match result {
-                Ok(count) if count < wanted => self.io_read_short(watcher),
-                Err(Errno::EAGAIN) => self.io_used_up(watcher, POLLIN | POLLPRI),
-                _ => {}
-            }
-            return result;
+        if stream.ipc && stream.transport.is_socket() {
+            return self.receive_passed(fd, index, room);
         }
+        let (watcher, wanted) = (stream.watcher, room.len());
+        let result = stream::read(fd, room, stream.transport);
+        if result.is_ok() {
+            self.has_read = true;
+            self.io_went(watcher, Way::In);
+        }
+        match result {
+            Ok(count) if count < wanted => self.io_read_short(watcher),
+            Err(Errno::EAGAIN) => self.io_used_up(watcher, POLLIN | POLLPRI),
+            _ => {}
+        }
+        result
+    }
+
+    /// Reads from a pipe for passing handles, and keeps those that come along.
+    fn receive_passed(&mut self, fd: RawFd, index: u32, room: Space<'_>) -> Result<usize, Errno> {
         let Streams { slab, extras, .. } = &mut self.streams;
         let stream = &mut slab[index];
         // A pipe for passing was made with it.

@@ -44,6 +44,7 @@ pub(crate) struct Write {
     /// The handle to pass along with the first byte.
     passes: Option<Key>,
     written: usize,
+    /// How it ended, once it has.
     result: Result<(), Errno>,
     /// Whether it is in `done`, and no longer in `queue`.
     is_done: bool,
@@ -59,8 +60,18 @@ enum Attempt {
     Partly,
     /// The kernel has no room.
     Blocked,
-    /// It was not tried, since others are before it.
-    Behind,
+}
+
+impl Write {
+    /// Counts bytes as written, as many as there are of them. Returns how many.
+    #[inline]
+    fn advance(&mut self, written: usize) -> usize {
+        let own = written.min(self.buffers.bytes());
+        self.buffers.advance(own);
+        self.written += own;
+        self.passes = None;
+        own
+    }
 }
 
 impl Engine {
@@ -117,16 +128,17 @@ impl Engine {
     /// Ends a queued write: its report follows.
     fn finish_write(&mut self, write: u32, result: Result<(), Errno>) {
         self.take_out(write);
-        let entry = &self.streams.writes[write];
-        self.count_written(entry.stream, entry.buffers.bytes());
-        self.complete(write, result);
+        let entry = &mut self.streams.writes[write];
+        entry.result = result;
+        let (stream, left) = (entry.stream, entry.buffers.bytes());
+        self.count_written(stream, left);
+        self.complete(write);
     }
 
     /// Queues a write that is in no list to be reported.
-    fn complete(&mut self, write: u32, result: Result<(), Errno>) {
-        let entry = &mut self.streams.writes[write];
-        entry.result = result;
-        let stream = entry.stream;
+    #[inline]
+    fn complete(&mut self, write: u32) {
+        let stream = self.streams.writes[write].stream;
         self.append(write, true);
         if self.streams.in_hand != stream {
             self.watchers
@@ -148,53 +160,74 @@ impl Engine {
     /// Writes buffers to the stream, after all that was written before, and passes the handle
     /// `passes` along with them if the stream is a pipe for that. [`Event::Write`] follows
     /// with `token`. `EBADF` without a descriptor, `EPIPE` if the stream is not writable.
+    ///
+    /// Returns the key of the write, and how many bytes of the stream are now queued.
+    #[inline]
     pub fn stream_write(
         &mut self,
         key: Key,
         token: Token,
-        buffers: Buffers,
-        passes: Option<Key>,
-    ) -> Result<Key, Errno> {
+        mut buffers: Buffers,
+        mut passes: Option<Key>,
+    ) -> Result<(Key, usize), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
-        self.raw_fd(index)?;
-        if !self.stream(index).writable {
+        let fd = self.raw_fd(index)?;
+        let stream = self.stream(index);
+        if !stream.writable {
             return Err(Errno::EPIPE);
         }
+        // A stream that is still connecting writes once it is connected.
+        let is_first = stream.queue.is_empty() && !stream.is_connecting;
         self.check_passing(index, passes)?;
+        self.streams.writes.make_room()?;
+        let sent = match is_first {
+            true => self.transmit(fd, index, &buffers, passes),
+            false => Err(Errno::EAGAIN),
+        };
+        if let Ok(written) = sent {
+            buffers.advance(written);
+            passes = None;
+        }
+        let is_done = match sent {
+            Ok(_) => buffers.bytes() == 0,
+            Err(error) => !matches!(error, Errno::EAGAIN | Errno::ENOBUFS),
+        };
         let write = self.streams.writes.insert(Write {
             token,
             stream: index,
             buffers,
             passes,
-            written: 0,
-            result: Ok(()),
-            is_done: false,
+            written: sent.unwrap_or(0),
+            result: sent.map(drop),
+            is_done,
             prev: NIL,
             next: NIL,
         })?;
         self.active_requests += 1;
-        let stream = self.stream(index);
-        // A stream that is still connecting writes once it is connected.
-        let attempt = match stream.queue.is_empty() && !stream.is_connecting {
-            true => self.attempt(index, write.index),
-            false => Attempt::Behind,
-        };
-        if let Attempt::Over(result) = attempt {
-            self.complete(write.index, result);
-            return Ok(write);
+        match is_done {
+            true => self.complete(write.index),
+            false => self.enqueue(write.index, is_first, sent.is_ok()),
         }
-        self.append(write.index, false);
-        let left = self.streams.writes[write.index].buffers.bytes();
-        self.stream_mut(index).queued_bytes += left;
-        match attempt {
-            Attempt::Partly => self.flush_writes(index),
-            Attempt::Blocked => self.await_room(index),
-            Attempt::Behind | Attempt::Over(_) => {}
+        Ok((write, self.stream(index).queued_bytes))
+    }
+
+    /// Queues what has not gone at once of a new write.
+    fn enqueue(&mut self, write: u32, is_first: bool, has_begun: bool) {
+        self.append(write, false);
+        let entry = &self.streams.writes[write];
+        let (index, left) = (entry.stream, entry.buffers.bytes());
+        let stream = self.stream_mut(index);
+        stream.queued_bytes += left;
+        if is_first {
+            match has_begun || stream.blocking {
+                true => self.flush_writes(index),
+                false => self.await_room(index),
+            }
         }
-        Ok(write)
     }
 
     /// Whether the handle may be passed over the stream.
+    #[inline]
     fn check_passing(&self, index: u32, passes: Option<Key>) -> Result<(), Errno> {
         let Some(passes) = passes else {
             return Ok(());
@@ -228,14 +261,7 @@ impl Engine {
             return Err(Errno::EPIPE);
         }
         self.check_passing(index, passes)?;
-        let admitted = self.poller.admit(Call::Write, fd, buffers.bytes())?;
-        let result = self.transmit(fd, index, buffers, passes, admitted);
-        match result {
-            Ok(_) => self.has_gone_out(index),
-            Err(Errno::EAGAIN) => self.no_room(index),
-            Err(_) => {}
-        }
-        result
+        self.transmit(fd, index, buffers, passes)
     }
 
     /// As [`stream_try_write`](Engine::stream_try_write), from slices.
@@ -283,8 +309,32 @@ impl Engine {
         Ok(())
     }
 
-    /// One attempt to write as much as the poller has admitted.
+    /// One attempt to write.
+    #[inline]
     fn transmit(
+        &mut self,
+        fd: RawFd,
+        index: u32,
+        buffers: &Buffers,
+        passes: Option<Key>,
+    ) -> Result<usize, Errno> {
+        let admitted = self.poller.admit(Call::Write, fd, buffers.bytes());
+        let written = admitted.and_then(|some| self.send(fd, index, buffers, passes, some));
+        self.transmitted(index, written)
+    }
+
+    /// One attempt to write what is left of a queued write, and of those behind it.
+    fn transmit_queue(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
+        let fd = self.raw_fd(index)?;
+        let bytes = self.streams.writes[write].buffers.bytes();
+        let admitted = self.poller.admit(Call::Write, fd, bytes);
+        let written = admitted.and_then(|some| self.send_queue(fd, index, write, some));
+        self.transmitted(index, written)
+    }
+
+    /// Writes as much as the poller has admitted.
+    #[inline]
+    fn send(
         &self,
         fd: RawFd,
         index: u32,
@@ -302,26 +352,29 @@ impl Engine {
         }
     }
 
-    /// One attempt to write what is left of a write, and of those behind it.
-    #[inline]
-    fn transmit_write(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
-        let fd = self.raw_fd(index)?;
+    /// As [`send`](Engine::send), from this write on.
+    fn send_queue(
+        &self,
+        fd: RawFd,
+        index: u32,
+        write: u32,
+        admitted: usize,
+    ) -> Result<usize, Errno> {
         let entry = &self.streams.writes[write];
-        let admitted = (self.poller).admit(Call::Write, fd, entry.buffers.bytes())?;
         let is_whole = entry.passes.is_none() && admitted == entry.buffers.bytes();
         let joins = self.stream(index).transport == Transport::Socket;
         if joins && is_whole && entry.next != NIL {
-            match self.transmit_from(fd, index, write) {
+            match self.send_joined(fd, index, write) {
                 // One of them lends memory that is not there. It must not be the others' fault.
                 Err(Errno::EFAULT) => {}
                 written => return written,
             }
         }
-        self.transmit(fd, index, &entry.buffers, entry.passes, admitted)
+        self.send(fd, index, &entry.buffers, entry.passes, admitted)
     }
 
-    /// One attempt to write the queue from this write on, up to one that passes a handle.
-    fn transmit_from(&self, fd: RawFd, index: u32, write: u32) -> Result<usize, Errno> {
+    /// Writes the queue from this write on, up to one that passes a handle.
+    fn send_joined(&self, fd: RawFd, index: u32, write: u32) -> Result<usize, Errno> {
         let writes = &self.streams.writes;
         let queue = std::iter::successors(Some(write), |&write| {
             let next = writes[write].next;
@@ -331,41 +384,41 @@ impl Engine {
         stream::write_joined(fd, buffers, self.stream(index).transport)
     }
 
-    /// Counts bytes of a write as written, as many as it has of them. Returns how many.
+    /// Learns from an attempt to write.
     #[inline]
-    fn advance(&mut self, write: u32, written: usize) -> usize {
-        let entry = &mut self.streams.writes[write];
-        let own = written.min(entry.buffers.bytes());
-        entry.buffers.advance(own);
-        entry.written += own;
-        entry.passes = None;
-        own
+    fn transmitted(&mut self, index: u32, written: Result<usize, Errno>) -> Result<usize, Errno> {
+        let watcher = self.stream(index).watcher;
+        match written {
+            Ok(_) => {
+                self.has_written = true;
+                self.io_went(watcher, Way::Out);
+            }
+            // The kernel will say when there is room.
+            Err(Errno::EAGAIN) => self.io_used_up(watcher, POLLOUT),
+            Err(_) => {}
+        }
+        written
     }
 
-    /// Tries to write what is left of a write. What goes of those behind it is counted there.
-    #[inline]
+    /// Tries to write what is left of a queued write. What goes of those behind it is counted
+    /// there.
     fn attempt(&mut self, index: u32, write: u32) -> Attempt {
         loop {
-            match self.transmit_write(index, write) {
-                Ok(written) => {
-                    self.has_gone_out(index);
-                    let mut left = written - self.advance(write, written);
+            match self.transmit_queue(index, write) {
+                Ok(mut written) => {
                     let mut next = write;
-                    while left > 0 {
-                        next = self.streams.writes[next].next;
-                        let own = self.advance(next, left);
+                    while written > 0 {
+                        let own = self.streams.writes[next].advance(written);
                         self.count_written(index, own);
-                        left -= own;
+                        written -= own;
+                        next = self.streams.writes[next].next;
                     }
                     return match self.streams.writes[write].buffers.bytes() {
                         0 => Attempt::Over(Ok(())),
                         _ => Attempt::Partly,
                     };
                 }
-                Err(error @ (Errno::EAGAIN | Errno::ENOBUFS)) => {
-                    if error == Errno::EAGAIN {
-                        self.no_room(index);
-                    }
+                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
                     if !self.stream(index).blocking || self.wait_writable(index).is_err() {
                         return Attempt::Blocked;
                     }
@@ -382,11 +435,7 @@ impl Engine {
             if write == NIL {
                 return;
             }
-            let before = self.streams.writes[write].buffers.bytes();
-            let attempt = self.attempt(index, write);
-            let left = self.streams.writes[write].buffers.bytes();
-            self.count_written(index, before - left);
-            match attempt {
+            match self.attempt(index, write) {
                 Attempt::Over(Ok(())) => {
                     self.finish_write(write, Ok(()));
                     self.finish_written(index);
@@ -395,7 +444,7 @@ impl Engine {
                     // The writes behind it find out for themselves.
                     return self.finish_write(write, error);
                 }
-                Attempt::Partly | Attempt::Behind => {}
+                Attempt::Partly => {}
                 Attempt::Blocked => break,
             }
         }
@@ -426,18 +475,6 @@ impl Engine {
         }
     }
 
-    /// The kernel has taken some.
-    #[inline]
-    fn has_gone_out(&mut self, index: u32) {
-        self.has_written = true;
-        self.io_went(self.stream(index).watcher, Way::Out);
-    }
-
-    /// The kernel has no room, and will say when it has.
-    fn no_room(&mut self, index: u32) {
-        self.io_used_up(self.stream(index).watcher, POLLOUT);
-    }
-
     /// Waits for a stream that was asked to block.
     fn wait_writable(&self, index: u32) -> Result<(), Errno> {
         let mut fds = [pollfd {
@@ -464,6 +501,7 @@ impl Engine {
     }
 
     /// The next finished write, forgotten.
+    #[inline]
     pub(super) fn report_write(&mut self, index: u32) -> Option<Event> {
         let write = self.stream(index).done.first;
         if write == NIL {
@@ -527,6 +565,7 @@ impl Engine {
     /// When nothing is left to be written: stops waiting for room. When all has been reported
     /// as well, shuts down if asked to: a write that was made by the last report, and went at
     /// once, is reported first.
+    #[inline]
     pub(super) fn drain(&mut self, index: u32) -> Option<Event> {
         let stream = self.stream(index);
         if !stream.queue.is_empty() {

@@ -205,7 +205,7 @@ impl World {
             .engine
             .stream_write(it.key, token, lent.buffers(), None)
         {
-            Ok(key) => {
+            Ok((key, _)) => {
                 it.sent += len;
                 it.writes.push_back((id, len, key));
                 self.requests.insert(id, (Owner::End(end), lent));
