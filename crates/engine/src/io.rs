@@ -281,6 +281,7 @@ impl Watchers {
     }
 
     /// Queues the watcher's owner to be called outside of the poll phase.
+    #[inline]
     pub(crate) fn feed(&mut self, index: u32, why: Pending) {
         if self.slab[index].pending.replace(why).is_none() {
             self.pending.push_back(index);
@@ -323,6 +324,7 @@ impl Watchers {
     }
 
     /// Takes the next watcher whose owner is to be called.
+    #[inline]
     fn next_pending(&mut self) -> Option<(u32, Pending)> {
         while let Some(index) = self.pending.pop_front() {
             if let Some(why) = self.slab[index].pending.take() {

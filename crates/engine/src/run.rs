@@ -93,7 +93,8 @@ pub struct Run {
     may_sleep: bool,
     /// Pending callbacks left in this round.
     round: usize,
-    rounds: u32,
+    /// Rounds that may follow.
+    rounds_left: u32,
     polls: u32,
     /// The next event of the batch.
     cursor: usize,
@@ -109,11 +110,17 @@ impl Run {
             alive: false,
             may_sleep: false,
             round: 0,
-            rounds: 0,
+            rounds_left: 0,
             polls: 0,
             cursor: 0,
             in_hand: InHand::Nothing,
         }
+    }
+
+    /// Allows for so many rounds of pending callbacks.
+    fn begin_rounds(&mut self, rounds: u32) {
+        self.round = 0;
+        self.rounds_left = rounds;
     }
 
     /// After the run is over: whether something in the loop is still alive.
@@ -173,17 +180,10 @@ impl Engine {
                 Phase::Exits
             }
             Phase::Exits => {
-                run.rounds = 0;
+                run.begin_rounds(MAX_PENDING_ROUNDS);
                 Phase::PendingAgain
             }
-            Phase::PendingAgain => {
-                if self.watchers.has_pending() && run.rounds < MAX_PENDING_ROUNDS {
-                    run.rounds += 1;
-                    run.round = self.watchers.pending_len();
-                    return Phase::PendingAgain;
-                }
-                self.open_check(run)
-            }
+            Phase::PendingAgain => self.open_check(run),
             Phase::Check => self.open_closing(run),
             Phase::Closing => self.open_timers(run),
             Phase::Timers => self.end_turn(run),
@@ -304,25 +304,31 @@ impl Engine {
             return self.finish();
         }
         run.may_sleep = !self.watchers.has_pending() && self.idle.is_empty(&self.handles);
-        run.round = self.watchers.pending_len();
-        match run.round {
+        match self.watchers.pending_len() {
             0 => self.open_idle(run),
-            _ => Phase::Pending,
+            _ => {
+                run.begin_rounds(1);
+                Phase::Pending
+            }
         }
     }
 
-    /// The next of the pending callbacks that were queued when the round began.
+    /// The next of the pending callbacks that were queued when the round began, or when the next
+    /// one does.
+    #[inline(never)]
     fn next_pending(&mut self, run: &mut Run) -> Option<Event> {
-        loop {
-            if let Some(event) = self.go_on(run) {
-                return Some(event);
+        let mut event = self.go_on(run);
+        while event.is_none() {
+            if run.round == 0 {
+                run.rounds_left = run.rounds_left.checked_sub(1)?;
+                run.round = self.watchers.pending_len();
             }
             run.round = run.round.checked_sub(1)?;
             let (watcher, why) = self.io_next_pending()?;
             match self.watchers.get(watcher).owner {
                 Owner::Poll(index) => {
                     if let Pending::Refused(error) = why {
-                        return Some(self.poll_event(watcher, index, Err(error)));
+                        event = Some(self.poll_event(watcher, index, Err(error)));
                     }
                 }
                 Owner::Process(process) => {
@@ -335,13 +341,19 @@ impl Engine {
                         self.inotify_refused(error);
                     }
                     run.in_hand = InHand::Inotify;
+                    event = self.go_on(run);
                 }
                 Owner::Stream(stream) => {
                     run.in_hand = InHand::Stream(self.stream_pending(stream, why));
+                    event = self.go_on(run);
                 }
-                Owner::Udp(udp) => run.in_hand = InHand::Udp(self.udp_pending(udp, why)),
+                Owner::Udp(udp) => {
+                    run.in_hand = InHand::Udp(self.udp_pending(udp, why));
+                    event = self.go_on(run);
+                }
             }
         }
+        event
     }
 
     /// How long the loop may sleep now: not at all when it is stopping, when nothing is

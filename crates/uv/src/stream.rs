@@ -247,7 +247,10 @@ unsafe fn copy_bufs(
         if (*req).bufs.is_null() {
             return Err(Errno::ENOMEM);
         }
-        (*req).bufs.copy_from_nonoverlapping(bufs, nbufs);
+        match nbufs {
+            1 => (*req).bufs.write(bufs.read()),
+            _ => (*req).bufs.copy_from_nonoverlapping(bufs, nbufs),
+        }
         (*req).nbufs = nbufs as c_uint;
         let buffers = Buffers::new((*req).bufs.cast(), nbufs);
         if buffers.bytes() > MAX_BYTES {

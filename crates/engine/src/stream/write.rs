@@ -501,7 +501,7 @@ impl Engine {
     }
 
     /// The next finished write, forgotten.
-    #[inline]
+    #[inline(always)]
     pub(super) fn report_write(&mut self, index: u32) -> Option<Event> {
         let write = self.stream(index).done.first;
         if write == NIL {
