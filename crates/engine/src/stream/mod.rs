@@ -184,7 +184,26 @@ impl Cursor {
     }
 }
 
+/// What it takes to read from a stream, or to write to it.
+#[derive(Clone, Copy)]
+struct Channel {
+    fd: RawFd,
+    transport: Transport,
+    watcher: u32,
+}
+
 impl Stream {
+    /// `EBADF` without a descriptor.
+    #[inline]
+    fn channel(&self) -> Result<Channel, Errno> {
+        let fd = self.fd.as_ref().ok_or(Errno::EBADF)?;
+        Ok(Channel {
+            fd: fd.raw(),
+            transport: self.transport,
+            watcher: self.watcher,
+        })
+    }
+
     pub(crate) fn is_connecting(&self) -> bool {
         self.is_connecting
     }

@@ -1,6 +1,6 @@
 //! Reading.
 
-use super::{Engine, MAX_PER_TURN, Streams};
+use super::{Channel, Engine, MAX_PER_TURN, Streams};
 use crate::event::Event;
 use crate::io::Way;
 use crate::poller::Call;
@@ -162,15 +162,20 @@ impl Engine {
 
     #[inline]
     fn receive(&mut self, index: u32, room: Space<'_>) -> Result<usize, Errno> {
-        let fd = self.raw_fd(index)?;
+        let stream = self.stream(index);
+        let is_ipc = stream.ipc;
+        let Channel {
+            fd,
+            transport,
+            watcher,
+        } = stream.channel()?;
         let admitted = self.poller.admit(Call::Read, fd, room.len())?;
         let room = room.limited_to(admitted);
-        let stream = self.stream(index);
-        if stream.ipc && stream.transport.is_socket() {
+        if is_ipc && transport.is_socket() {
             return self.receive_passed(fd, index, room);
         }
-        let (watcher, wanted) = (stream.watcher, room.len());
-        let result = stream::read(fd, room, stream.transport);
+        let wanted = room.len();
+        let result = stream::read(fd, room, transport);
         if result.is_ok() {
             self.has_read = true;
             self.io_went(watcher, Way::In);

@@ -4,7 +4,7 @@
 //! be reported in order. A write is attempted at once if nothing is before it; what the
 //! kernel does not take waits for the poller. Writes that wait behind each other go together.
 
-use super::{Engine, MAX_PER_TURN};
+use super::{Channel, Engine, MAX_PER_TURN};
 use crate::event::{Event, Token};
 use crate::io::{Pending, Way};
 use crate::poller::Call;
@@ -171,8 +171,8 @@ impl Engine {
         mut passes: Option<Key>,
     ) -> Result<(Key, usize), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
-        let fd = self.raw_fd(index)?;
         let stream = self.stream(index);
+        let channel = stream.channel()?;
         if !stream.writable {
             return Err(Errno::EPIPE);
         }
@@ -181,7 +181,7 @@ impl Engine {
         self.check_passing(index, passes)?;
         self.streams.writes.make_room()?;
         let sent = match is_first {
-            true => self.transmit(fd, index, &buffers, passes),
+            true => self.transmit(channel, &buffers, passes),
             false => Err(Errno::EAGAIN),
         };
         if let Ok(written) = sent {
@@ -256,12 +256,12 @@ impl Engine {
         if stream.is_connecting || !stream.queue.is_empty() {
             return Err(Errno::EAGAIN);
         }
-        let fd = self.raw_fd(index)?;
+        let channel = stream.channel()?;
         if !stream.writable {
             return Err(Errno::EPIPE);
         }
         self.check_passing(index, passes)?;
-        self.transmit(fd, index, buffers, passes)
+        self.transmit(channel, buffers, passes)
     }
 
     /// As [`stream_try_write`](Engine::stream_try_write), from slices.
@@ -313,39 +313,37 @@ impl Engine {
     #[inline]
     fn transmit(
         &mut self,
-        fd: RawFd,
-        index: u32,
+        channel: Channel,
         buffers: &Buffers,
         passes: Option<Key>,
     ) -> Result<usize, Errno> {
-        let admitted = self.poller.admit(Call::Write, fd, buffers.bytes());
-        let written = admitted.and_then(|some| self.send(fd, index, buffers, passes, some));
-        self.transmitted(index, written)
+        let admitted = (self.poller).admit(Call::Write, channel.fd, buffers.bytes());
+        let written = admitted.and_then(|some| self.send(channel, buffers, passes, some));
+        self.transmitted(channel, written)
     }
 
     /// One attempt to write what is left of a queued write, and of those behind it.
     fn transmit_queue(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
-        let fd = self.raw_fd(index)?;
+        let channel = self.stream(index).channel()?;
         let bytes = self.streams.writes[write].buffers.bytes();
-        let admitted = self.poller.admit(Call::Write, fd, bytes);
-        let written = admitted.and_then(|some| self.send_queue(fd, index, write, some));
-        self.transmitted(index, written)
+        let admitted = self.poller.admit(Call::Write, channel.fd, bytes);
+        let written = admitted.and_then(|some| self.send_queue(channel, write, some));
+        self.transmitted(channel, written)
     }
 
     /// Writes as much as the poller has admitted.
     #[inline]
     fn send(
         &self,
-        fd: RawFd,
-        index: u32,
+        channel: Channel,
         buffers: &Buffers,
         passes: Option<Key>,
         admitted: usize,
     ) -> Result<usize, Errno> {
+        let Channel { fd, transport, .. } = channel;
         if let Some(passes) = passes {
             return socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?);
         }
-        let transport = self.stream(index).transport;
         match admitted < buffers.bytes() {
             true => stream::write_part(fd, buffers, transport, admitted),
             false => stream::write(fd, buffers, transport),
@@ -353,48 +351,45 @@ impl Engine {
     }
 
     /// As [`send`](Engine::send), from this write on.
-    fn send_queue(
-        &self,
-        fd: RawFd,
-        index: u32,
-        write: u32,
-        admitted: usize,
-    ) -> Result<usize, Errno> {
+    fn send_queue(&self, channel: Channel, write: u32, admitted: usize) -> Result<usize, Errno> {
         let entry = &self.streams.writes[write];
         let is_whole = entry.passes.is_none() && admitted == entry.buffers.bytes();
-        let joins = self.stream(index).transport == Transport::Socket;
+        let joins = channel.transport == Transport::Socket;
         if joins && is_whole && entry.next != NIL {
-            match self.send_joined(fd, index, write) {
+            match self.send_joined(channel, write) {
                 // One of them lends memory that is not there. It must not be the others' fault.
                 Err(Errno::EFAULT) => {}
                 written => return written,
             }
         }
-        self.send(fd, index, &entry.buffers, entry.passes, admitted)
+        self.send(channel, &entry.buffers, entry.passes, admitted)
     }
 
     /// Writes the queue from this write on, up to one that passes a handle.
-    fn send_joined(&self, fd: RawFd, index: u32, write: u32) -> Result<usize, Errno> {
+    fn send_joined(&self, channel: Channel, write: u32) -> Result<usize, Errno> {
         let writes = &self.streams.writes;
         let queue = std::iter::successors(Some(write), |&write| {
             let next = writes[write].next;
             (next != NIL && writes[next].passes.is_none()).then_some(next)
         });
         let buffers = queue.map(|write| &writes[write].buffers);
-        stream::write_joined(fd, buffers, self.stream(index).transport)
+        stream::write_joined(channel.fd, buffers, channel.transport)
     }
 
     /// Learns from an attempt to write.
     #[inline]
-    fn transmitted(&mut self, index: u32, written: Result<usize, Errno>) -> Result<usize, Errno> {
-        let watcher = self.stream(index).watcher;
+    fn transmitted(
+        &mut self,
+        channel: Channel,
+        written: Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
         match written {
             Ok(_) => {
                 self.has_written = true;
-                self.io_went(watcher, Way::Out);
+                self.io_went(channel.watcher, Way::Out);
             }
             // The kernel will say when there is room.
-            Err(Errno::EAGAIN) => self.io_used_up(watcher, POLLOUT),
+            Err(Errno::EAGAIN) => self.io_used_up(channel.watcher, POLLOUT),
             Err(_) => {}
         }
         written
