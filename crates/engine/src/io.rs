@@ -280,10 +280,15 @@ impl Watchers {
         !noted.is_empty()
     }
 
-    /// Queues the watcher's owner to be called outside of the poll phase.
+    /// Queues the watcher's owner to be called outside of the poll phase. That the poller has
+    /// refused it is not forgotten for something else.
     #[inline]
     pub(crate) fn feed(&mut self, index: u32, why: Pending) {
-        if self.slab[index].pending.replace(why).is_none() {
+        let pending = &mut self.slab[index].pending;
+        if matches!(pending, Some(Pending::Refused(_))) {
+            return;
+        }
+        if pending.replace(why).is_none() {
             self.pending.push_back(index);
             self.fed += 1;
         }

@@ -584,6 +584,7 @@ impl Engine {
                 let event = self.next_of_stream(cursor);
                 if cursor.is_over() {
                     run.in_hand = InHand::Nothing;
+                    self.let_go_of_stream();
                 }
                 return event;
             }

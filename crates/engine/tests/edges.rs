@@ -4,16 +4,18 @@
 mod each_mechanism;
 
 use blacklight_engine::{
-    Address, BindOptions, Buffers, Engine, Errno, Event, Key, Mechanism, Mode, Run, Token,
+    Address, BindOptions, Buffers, Engine, Errno, Event, Key, Mechanism, Mode, Readiness, Run,
+    Token,
 };
 use blacklight_sys::poll::{POLLIN, poll, pollfd};
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{SendFlags, SocketType, ipproto, send};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 on_each_mechanism!(
     what_is_left_is_told_again_in_bounded_turns,
@@ -541,14 +543,44 @@ fn a_connection_in_a_handle_of_another_kind_does_not_keep_the_loop_turning() {
     });
 }
 
+fn allow_many_descriptors() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
+
+/// As many others as one wait can bring are ready all the time, and the kernel says nothing more
+/// of the stream.
+#[test]
+fn what_is_left_is_told_beside_a_crowd() {
+    allow_many_descriptors();
+    let mut engine = engine(Mechanism::Epoll);
+    let always = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    let crowd: Vec<_> = (0..1100).map(|_| always.try_clone().unwrap()).collect();
+    for (token, one) in (1000..).zip(&crowd) {
+        let poll = engine.poll_init(Token(token), one.as_raw_fd()).unwrap();
+        engine.poll_start(poll, Readiness::WRITABLE).unwrap();
+    }
+    let (stream, mut theirs) = reading(&mut engine, 1);
+    theirs.write_all(&[7; 50]).unwrap();
+    drop(theirs);
+    let mut told = Vec::new();
+    for _ in 0..100 {
+        run(&mut engine, Mode::NoWait, |engine, event| {
+            if event == Event::Read(Token(1)) {
+                told.push(read(engine, stream, 40));
+            }
+        });
+    }
+    assert_eq!(told, [Ok(40), Ok(10), Err(Errno::EOF)]);
+}
+
 /// More streams than one batch has room for stop in the middle of what there is, and nothing
 /// comes later to tell of them.
 #[test]
 fn what_is_left_to_very_many_is_told_to_all() {
-    const STREAMS: usize = 1100;
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).unwrap();
+    const STREAMS: usize = 2100;
+    allow_many_descriptors();
     let mut engine = engine(Mechanism::Epoll);
     let mut streams: Vec<_> = (0..STREAMS)
         .map(|token| reading(&mut engine, token as u64 + 100))

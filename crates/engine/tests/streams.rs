@@ -24,6 +24,11 @@ on_each_mechanism!(
     answers_of_a_run_that_was_given_up_are_reported,
     writes_that_wait_arrive_whole_and_in_order,
     messages_that_wait_stay_apart,
+    empty_buffers_do_not_hold_up_what_is_behind_them,
+    a_handle_goes_with_the_first_byte,
+    a_shutdown_of_a_connection_in_the_making_follows_it,
+    a_shutdown_does_not_wait_for_a_write_that_was_cancelled,
+    reports_of_a_run_that_was_given_up_go_on,
     memory_that_is_not_there_fails_its_own_write_only,
     a_connection_made_at_once_is_reported_later_and_before_the_writes_that_waited,
     a_write_that_is_cancelled_says_nothing_of_the_connection,
@@ -53,6 +58,22 @@ impl Message {
         assert_eq!(self.slice.1, self.bytes.len(), "a message is lent once");
         // SAFETY: every test keeps its messages until the engine has reported them.
         unsafe { Buffers::new((&raw mut *self.slice).cast(), 1) }
+    }
+}
+
+/// A byte behind as many empty buffers.
+struct Sparse(Vec<Slice>);
+
+impl Sparse {
+    fn new(empty: usize) -> Sparse {
+        let mut slices: Vec<_> = (0..empty).map(|_| Slice(b"".as_ptr(), 0)).collect();
+        slices.push(Slice(b"x".as_ptr(), 1));
+        Sparse(slices)
+    }
+
+    fn buffers(&mut self) -> Buffers {
+        // SAFETY: every test keeps them until the engine has reported them.
+        unsafe { Buffers::new(self.0.as_mut_ptr().cast(), self.0.len()) }
     }
 }
 
@@ -260,6 +281,31 @@ fn a_server_hears_that_it_cannot_be_watched() {
     assert_eq!(events, expected, "unless it asks again");
 }
 
+/// The refusal is known, and not told yet, when the stream is written to.
+#[test]
+fn a_refusal_is_not_forgotten_for_a_write_that_goes() {
+    let mut engine = refusing_engine();
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    engine.read_start(stream).unwrap();
+    let (_, ticket) = engine.async_init(Token(2)).unwrap();
+    engine.mailbox().send(ticket);
+    let mut events = Vec::new();
+    run(&mut engine, Mode::NoWait, |engine, event| {
+        if event == Event::Async(Token(2)) {
+            let byte = Buffers::owned(vec![0]);
+            engine.stream_write(stream, Token(3), byte, None).unwrap();
+        }
+        events.push(event);
+    });
+    let expected = [
+        Event::Async(Token(2)),
+        Event::ReadEnd(Token(1), Errno::ENOMEM),
+        Event::Write(Token(3), Ok(()), 1),
+    ];
+    assert_eq!(events, expected);
+}
+
 /// Two streams with something to read each, which the test answers.
 fn two_to_answer(engine: &mut Engine) -> [(Key, UnixStream); 2] {
     [1, 2].map(|token| {
@@ -307,6 +353,129 @@ fn answers_of_a_run_that_was_given_up_are_reported(mechanism: Mechanism) {
     let mut second = Run::new(Mode::Once);
     let next = std::iter::from_fn(|| engine.next(&mut second)).next();
     assert_eq!(next, Some(Event::Write(Token(3), Ok(()), 1)));
+}
+
+fn reports_of_a_run_that_was_given_up_go_on(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let [(stream, _theirs), _] = two_to_answer(&mut engine);
+    let mut first = Run::new(Mode::Default);
+    while engine.next(&mut first) != Some(Event::Read(Token(1))) {}
+    assert_eq!(read(&mut engine, stream, 8), Ok(1));
+    for token in [3, 4] {
+        let byte = Buffers::owned(vec![0]);
+        (engine.stream_write(stream, Token(token), byte, None)).unwrap();
+    }
+    let [three, four] = [3, 4].map(|token| Event::Write(Token(token), Ok(()), 1));
+    assert_eq!(engine.next(&mut first), Some(three));
+    let mut second = Run::new(Mode::NoWait);
+    assert_eq!(engine.next(&mut second), Some(four));
+}
+
+/// More of them than the kernel is given at a time, in one write and in several.
+fn empty_buffers_do_not_hold_up_what_is_behind_them(mechanism: Mechanism) {
+    for empty in [100, 3000] {
+        let mut engine = engine_on(mechanism);
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut at_once = Sparse::new(empty);
+        let mut queued = [Sparse::new(empty), Sparse::new(empty)];
+        theirs.set_nonblocking(true).unwrap();
+        let full = ours.try_clone().unwrap();
+        let stream = pipe_on(&mut engine, 1, ours, false);
+        (engine.stream_write(stream, Token(2), at_once.buffers(), None)).unwrap();
+        fill(&full);
+        for (token, sparse) in (3..).zip(&mut queued) {
+            (engine.stream_write(stream, Token(token), sparse.buffers(), None)).unwrap();
+        }
+        let mut events = Vec::new();
+        for _ in 0..100 {
+            while theirs.read(&mut [0; 65536]).is_ok() {}
+            events.extend(told(&mut engine));
+        }
+        let expected = [2, 3, 4].map(|token| Event::Write(Token(token), Ok(()), 1));
+        assert_eq!(events, expected, "{empty} empty buffers");
+    }
+}
+
+fn a_handle_goes_with_the_first_byte(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let receiver = pipe_on(&mut engine, 1, ours, true);
+    let sender = pipe_on(&mut engine, 2, theirs, true);
+    let udp = engine.udp_init(Token(3), Some(2)).unwrap();
+    let mut sparse = Sparse::new(3000);
+    (engine.stream_write(sender, Token(4), sparse.buffers(), Some(udp))).unwrap();
+    assert_eq!(told(&mut engine), [Event::Write(Token(4), Ok(()), 1)]);
+    engine.read_start(receiver).unwrap();
+    run(&mut engine, Mode::Once, |engine, event| {
+        assert_eq!(event, Event::Read(Token(1)));
+        assert_eq!(read(engine, receiver, 8), Ok(1));
+    });
+    assert_eq!(engine.pending_descriptors(receiver).unwrap().0, 1);
+}
+
+fn a_shutdown_of_a_connection_in_the_making_follows_it(mechanism: Mechanism) {
+    for cancels in [false, true] {
+        let mut engine = engine_on(mechanism);
+        let guard = engine.timer_init(Token(9)).unwrap();
+        engine.timer_start(guard, 10_000, 0).unwrap();
+        engine.unreference(guard);
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::from(server.local_addr().unwrap());
+        let client = engine.tcp_init(Token(1), None).unwrap();
+        engine.tcp_connect(client, Token(2), &address).unwrap();
+        let write = cancels.then(|| {
+            let byte = Buffers::owned(vec![0]);
+            engine.stream_write(client, Token(3), byte, None).unwrap().0
+        });
+        engine.stream_shutdown(client, Token(4)).unwrap();
+        if let Some(write) = write {
+            engine.write_cancel(write).unwrap();
+        }
+        let mut events = Vec::new();
+        run(&mut engine, Mode::Default, |_, event| {
+            assert_ne!(event, Event::Timer(Token(9)), "after {events:?}");
+            events.push(event);
+        });
+        let mut expected = vec![
+            Event::Write(Token(3), Err(Errno::ECANCELED), 0),
+            Event::Connect(Token(2), Ok(())),
+            Event::Shutdown(Token(4), Ok(())),
+        ];
+        if !cancels {
+            expected.remove(0);
+        }
+        assert_eq!(events, expected);
+        let (mut theirs, _) = server.accept().unwrap();
+        assert_eq!(theirs.read(&mut [0; 8]).unwrap(), 0, "the end");
+    }
+}
+
+/// The other end never makes room for it.
+fn a_shutdown_does_not_wait_for_a_write_that_was_cancelled(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    fill(&ours);
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    engine.read_start(stream).unwrap();
+    let byte = Buffers::owned(vec![0]);
+    let (write, _) = engine.stream_write(stream, Token(2), byte, None).unwrap();
+    engine.stream_shutdown(stream, Token(3)).unwrap();
+    theirs.write_all(b"!").unwrap();
+    let mut events = Vec::new();
+    for _ in 0..5 {
+        run(&mut engine, Mode::NoWait, |engine, event| match event {
+            Event::Read(_) => {
+                assert_eq!(read(engine, stream, 8), Ok(1));
+                engine.write_cancel(write).unwrap();
+            }
+            event => events.push(event),
+        });
+    }
+    let expected = [
+        Event::Write(Token(2), Err(Errno::ECANCELED), 0),
+        Event::Shutdown(Token(3), Ok(())),
+    ];
+    assert_eq!(events, expected);
 }
 
 /// Queues writes of these lengths behind what fills the socket, each with a letter of its own, and

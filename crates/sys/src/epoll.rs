@@ -30,11 +30,6 @@ impl Events {
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.0.iter().map(|event| (event.events, event.u64))
     }
-
-    /// Whether the last wait filled all the room, so that there may be more.
-    pub fn is_full(&self) -> bool {
-        self.0.len() == self.0.capacity()
-    }
 }
 
 impl std::fmt::Debug for Events {

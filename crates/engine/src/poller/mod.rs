@@ -20,7 +20,7 @@ use blacklight_sys::{Errno, RawFd, Timeout, clock, fd};
 use std::sync::Arc;
 
 /// The events that one wait reports at the most.
-const BATCH: usize = 1024;
+const BATCH: usize = 512;
 
 /// What a wait has brought: what is ready, and the word that came with the descriptor.
 type Batch = Vec<(u32, u64)>;
@@ -123,8 +123,9 @@ impl Poller {
         mechanism: Option<Mechanism>,
         mailbox: &Arc<Mailbox>,
     ) -> Result<Poller, Errno> {
+        // As many again may be told of once more after a wait that has filled its part.
         let mut batch = Vec::new();
-        batch.try_reserve_exact(BATCH)?;
+        batch.try_reserve_exact(2 * BATCH)?;
         let kind = Kind::new(mechanism, mailbox)?;
         Ok(Poller { kind, batch })
     }

@@ -73,8 +73,11 @@ impl Engine {
         };
         let stream = self.stream_mut(index);
         if result.is_err() || stream.queue.is_empty() {
-            let watcher = stream.watcher;
+            let (watcher, has_ended) = (stream.watcher, stream.is_shutting_down);
             self.io_unwant(watcher, POLLOUT);
+            if has_ended && result.is_ok() {
+                self.watchers.feed(watcher, Pending::Fed);
+            }
         } else {
             self.await_room(index);
         }

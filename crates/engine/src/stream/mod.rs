@@ -128,8 +128,10 @@ pub(crate) struct Streams {
     reserve: Option<Descriptor>,
     /// Streams whose count of queued bytes has changed since the front end asked, each once.
     progressed: Vec<u32>,
-    /// The stream whose reading is being handed out, and which reports its writes itself.
+    /// The stream that is being dealt with.
     in_hand: u32,
+    /// Whether its reading is being handed out, after which it reports its writes itself.
+    reads: bool,
 }
 
 impl Streams {
@@ -141,7 +143,13 @@ impl Streams {
             reserve: None,
             progressed: Vec::new(),
             in_hand: NIL,
+            reads: false,
         }
+    }
+
+    /// Whether a stream reports what it has written without being fed.
+    fn reports_by_itself(&self, stream: u32) -> bool {
+        self.in_hand == stream && self.reads
     }
 }
 
@@ -167,8 +175,8 @@ enum Step {
     Accepted,
     Read,
     Write,
-    /// What was written in answer to what was read is reported at once, while the program's
-    /// buffers are still in the processor's cache.
+    /// What was written in answer to what was read is reported at once as well, while the
+    /// program's buffers are still in the processor's cache.
     Report,
     Over,
 }
@@ -474,6 +482,12 @@ impl Engine {
         Some((self.handles[stream.handle].token, stream.queued_bytes))
     }
 
+    /// Lets go of the stream in hand, with which all has been done.
+    #[inline]
+    pub(crate) fn let_go_of_stream(&mut self) {
+        self.streams.in_hand = NIL;
+    }
+
     /// Lets the pending phase report what the stream in hand has written: the run that had it
     /// in hand may never go on.
     pub(crate) fn abandon_stream(&mut self) {
@@ -576,12 +590,13 @@ impl Engine {
 
     /// Goes on with the stream in hand up to the next thing to call, or to its end.
     pub(crate) fn next_of_stream(&mut self, cursor: &mut Cursor) -> Option<Event> {
-        self.streams.in_hand = NIL;
+        self.streams.reads = false;
         if self.handles.open(cursor.handle).is_err() {
             cursor.step = Step::Over;
             return None;
         }
         let index = cursor.stream;
+        self.streams.in_hand = index;
         let stream = &mut self.streams.slab[index];
         if cursor.step == Step::Begin && !stream.is_connecting && !stream.listening {
             stream.more = true;
@@ -598,7 +613,7 @@ impl Engine {
                 cursor.reads_left -= 1;
                 stream.more = false;
                 stream.dry = false;
-                self.streams.in_hand = index;
+                self.streams.reads = true;
                 return Some(Event::Read(self.handles[stream.handle].token));
             }
             cursor.step = Step::Write;

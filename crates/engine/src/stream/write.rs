@@ -69,7 +69,9 @@ impl Write {
         let own = written.min(self.buffers.bytes());
         self.buffers.advance(own);
         self.written += own;
-        self.passes = None;
+        if own > 0 {
+            self.passes = None;
+        }
         own
     }
 }
@@ -140,7 +142,7 @@ impl Engine {
     fn complete(&mut self, write: u32) {
         let stream = self.streams.writes[write].stream;
         self.append(write, true);
-        if self.streams.in_hand != stream {
+        if !self.streams.reports_by_itself(stream) {
             self.watchers
                 .feed(self.stream(stream).watcher, Pending::Fed);
         }
@@ -186,7 +188,9 @@ impl Engine {
         };
         if let Ok(written) = sent {
             buffers.advance(written);
-            passes = None;
+            if written > 0 {
+                passes = None;
+            }
         }
         let is_done = match sent {
             Ok(_) => buffers.bytes() == 0,
@@ -402,10 +406,15 @@ impl Engine {
             match self.transmit_queue(index, write) {
                 Ok(mut written) => {
                     let mut next = write;
-                    while written > 0 {
+                    // Even where no byte went: more empty buffers may lie before the first one
+                    // than the kernel looks at.
+                    loop {
                         let own = self.streams.writes[next].advance(written);
                         self.count_written(index, own);
                         written -= own;
+                        if written == 0 {
+                            break;
+                        }
                         next = self.streams.writes[next].next;
                     }
                     return match self.streams.writes[write].buffers.bytes() {
@@ -533,7 +542,10 @@ impl Engine {
             return Err(Errno::EBUSY);
         }
         if !entry.is_done {
+            let watcher = self.stream(entry.stream).watcher;
             self.finish_write(write, Err(Errno::ECANCELED));
+            // A shutdown may have waited for nothing else, even if the stream is in hand.
+            self.watchers.feed(watcher, Pending::Fed);
         }
         Ok(())
     }
