@@ -10,7 +10,7 @@ use crate::process::Processes;
 use crate::ring::RingState;
 use crate::signal::Signals;
 use crate::slab::{NIL, Slab};
-use crate::spin::{Price, Spin};
+use crate::spin::{Price, Spin, Talk};
 use crate::stream::Streams;
 use crate::timer_queue::TimerQueue;
 use crate::tty::Terminal;
@@ -75,9 +75,8 @@ pub struct Engine {
     pub(crate) active_requests: u32,
     pub(crate) blocked_signals: Option<SignalSet>,
     pub(crate) metrics: Metrics,
-    /// Whether streams have read and written since the last poll.
-    pub(crate) has_read: bool,
-    pub(crate) has_written: bool,
+    /// Whom streams have talked with since the last poll.
+    pub(crate) talk: Talk,
     /// Whether the last wait for events has slept.
     pub(crate) slept: bool,
     /// Whether it pays to wait awake for mail.
@@ -118,8 +117,7 @@ impl Engine {
             active_requests: 0,
             blocked_signals: None,
             metrics: Metrics::default(),
-            has_read: false,
-            has_written: false,
+            talk: Talk::new(),
             slept: false,
             spin: Spin::lenient(),
             io_spin: Spin::strict(),

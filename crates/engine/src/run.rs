@@ -27,7 +27,7 @@ use crate::event::Event;
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
 use crate::slab::NIL;
-use crate::spin::NO_SLEEP_NS;
+use crate::spin::{NO_SLEEP_NS, Next};
 use crate::{stream, udp};
 use blacklight_sys::{Errno, Timeout, clock};
 
@@ -386,8 +386,7 @@ impl Engine {
     /// Asks the poller, for as long as `timeout` allows and nothing happens.
     fn poll_io(&mut self, mut timeout: Timeout) {
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
-        let has_read = std::mem::take(&mut self.has_read);
-        let talks = std::mem::take(&mut self.has_written) && has_read;
+        let next = self.talk.next();
         loop {
             self.io_flush();
             if self.watchers.has_left()
@@ -406,7 +405,8 @@ impl Engine {
                 return;
             }
             let spun = timeout != Some(0) && self.spin_for_mail();
-            let has_looked = timeout != Some(0) && talks && !spun && self.spin_for_io(timeout);
+            let may_look = timeout != Some(0) && next != Next::Anything && !spun;
+            let has_looked = may_look && self.spin_for_io(timeout, next);
             if !has_looked {
                 if timeout != Some(0) && !self.receiver.fall_asleep() {
                     timeout = Some(0);
@@ -444,15 +444,16 @@ impl Engine {
         }
     }
 
-    /// Waits awake for a moment, as a loop does that has been talked to and has answered, if
-    /// that has paid lately. Returns whether there is something, which the poller has then been
-    /// asked about.
+    /// Waits awake for a moment, as a loop does that one peer goes on talking to, if that has
+    /// paid lately. Returns whether there is something, which the poller has then been asked
+    /// about.
     ///
-    /// Who only reads or only writes should sleep: more gathers meanwhile, and is dealt with in
-    /// fewer turns.
+    /// Where more is to come, some of it is let gather first, so that it is dealt with in fewer
+    /// turns. While many talk, or who only writes waits for room, much gathers in a sleep.
     #[inline(never)]
-    fn spin_for_io(&mut self, timeout: Timeout) -> bool {
+    fn spin_for_io(&mut self, timeout: Timeout, next: Next) -> bool {
         let limit_ns = self.price_of_sleep.worth_ns();
+        let rest_ns = if next == Next::More { limit_ns / 2 } else { 0 };
         let limit_ns = timeout.map_or(limit_ns, |timeout| timeout.min(limit_ns));
         if limit_ns == 0 || !self.poller.is_epoll() {
             return false;
@@ -465,7 +466,7 @@ impl Engine {
         }
         let mut looks = 0;
         let mut told = Ok(0);
-        let ended = spin.until(limit_ns, || {
+        let ended = spin.until(rest_ns, limit_ns, || {
             looks += 1;
             told = self.poller.look();
             told != Ok(0)

@@ -116,11 +116,17 @@ impl Spin {
 }
 
 impl Try {
-    /// Waits until `is_ready` says yes, or for `limit_ns`; whether it said yes in time. Whoever
-    /// else could run on this processor does so meanwhile, above all the one we wait for. If
-    /// they keep the processor for long, it was in vain: a sleeper would have been woken.
+    /// Waits until `is_ready` says yes, or for `limit_ns`; whether it said yes in time. If it
+    /// does not at once, it is not asked again before `rest_ns` are over. Whoever else could run
+    /// on this processor does so meanwhile, above all the one we wait for. If they keep the
+    /// processor for long, it was in vain: a sleeper would have been woken.
     #[inline]
-    pub(crate) fn until(self, limit_ns: u64, mut is_ready: impl FnMut() -> bool) -> bool {
+    pub(crate) fn until(
+        self,
+        rest_ns: u64,
+        limit_ns: u64,
+        mut is_ready: impl FnMut() -> bool,
+    ) -> bool {
         if is_ready() {
             return true;
         }
@@ -131,7 +137,7 @@ impl Try {
             if waited_ns >= AWAY_NS {
                 return false;
             }
-            if is_ready() {
+            if waited_ns >= rest_ns && is_ready() {
                 return true;
             }
             if waited_ns >= limit_ns {
@@ -148,6 +154,66 @@ pub(crate) fn soon(ready: impl Fn() -> bool) -> bool {
         std::hint::spin_loop();
         ready()
     })
+}
+
+/// Whom the streams of a loop have talked with in a turn: what is worth waiting for, and how.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    /// The stream that was read last.
+    speaker: u32,
+    /// Whether no other was read in this turn, nor last before it.
+    is_same: bool,
+    has_read: bool,
+    has_written: bool,
+}
+
+/// What to wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// The next word of the one that was answered.
+    Word,
+    /// More of what comes from one that is only listened to.
+    More,
+    /// Whatever comes.
+    Anything,
+}
+
+impl Talk {
+    pub(crate) fn new() -> Talk {
+        Talk {
+            speaker: u32::MAX,
+            is_same: true,
+            has_read: false,
+            has_written: false,
+        }
+    }
+
+    /// Something was read from a stream.
+    #[inline]
+    pub(crate) fn heard(&mut self, stream: u32) {
+        self.is_same &= self.speaker == stream;
+        self.speaker = stream;
+        self.has_read = true;
+    }
+
+    /// Something was written to a stream.
+    #[inline]
+    pub(crate) fn said(&mut self) {
+        self.has_written = true;
+    }
+
+    /// What to wait for at the end of a turn, which this is.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        let has_read = std::mem::take(&mut self.has_read);
+        let has_written = std::mem::take(&mut self.has_written);
+        let is_same = std::mem::replace(&mut self.is_same, true);
+        match (has_read && is_same, has_written) {
+            (true, true) => Next::Word,
+            (true, false) => Next::More,
+            (false, _) => Next::Anything,
+        }
+    }
 }
 
 /// What a sleep costs a thread in processor time, found out from time to time.
@@ -245,9 +311,45 @@ mod tests {
     }
 
     #[test]
+    fn one_who_goes_on_talking_is_waited_for() {
+        let mut talk = Talk::new();
+        assert_eq!(talk.next(), Next::Anything, "nobody has spoken");
+        for _ in 0..2 {
+            talk.heard(1);
+        }
+        assert_eq!(talk.next(), Next::Anything, "it may have been once");
+        talk.heard(1);
+        assert_eq!(talk.next(), Next::More);
+        talk.heard(1);
+        talk.said();
+        assert_eq!(talk.next(), Next::Word);
+        talk.said();
+        assert_eq!(talk.next(), Next::Anything);
+        talk.heard(1);
+        talk.heard(2);
+        assert_eq!(talk.next(), Next::Anything, "two have spoken");
+        talk.heard(1);
+        assert_eq!(talk.next(), Next::Anything, "the other may be next");
+        talk.heard(1);
+        assert_eq!(talk.next(), Next::More);
+    }
+
+    #[test]
     fn a_try_ends() {
-        assert!(Try(()).until(SPIN_NS, || true));
-        assert!(!Try(()).until(SPIN_NS, || false));
+        assert!(Try(()).until(0, SPIN_NS, || true));
+        assert!(!Try(()).until(0, SPIN_NS, || false));
+    }
+
+    #[test]
+    fn who_rests_asks_at_once_and_then_not_too_soon() {
+        let begun_ns = clock::monotonic_ns();
+        let mut asked = Vec::new();
+        let found = Try(()).until(SPIN_NS, 2 * SPIN_NS, || {
+            asked.push(clock::monotonic_ns() - begun_ns);
+            asked.len() == 2
+        });
+        // Others may have kept the processor for too long.
+        assert!(!found || asked[1] - asked[0] >= SPIN_NS, "{asked:?}");
     }
 
     #[test]

@@ -613,7 +613,7 @@ impl Engine {
         let Some(spin) = self.spin.begin(others) else {
             return false;
         };
-        let found = spin.until(SPIN_NS, || spin::soon(|| !mailbox.is_empty()));
+        let found = spin.until(0, SPIN_NS, || spin::soon(|| !mailbox.is_empty()));
         self.spin.end(found);
         found
     }

@@ -383,7 +383,7 @@ impl Pool {
             return;
         };
         if !lingering.swap(true, SeqCst) {
-            spin.end(moment.until(SPIN_NS, || spin::soon(|| queued.load(Relaxed) != 0)));
+            spin.end(moment.until(0, SPIN_NS, || spin::soon(|| queued.load(Relaxed) != 0)));
             lingering.store(false, SeqCst);
         }
     }

@@ -177,7 +177,7 @@ impl Engine {
         let wanted = room.len();
         let result = stream::read(fd, room, transport);
         if result.is_ok() {
-            self.has_read = true;
+            self.talk.heard(index);
             self.io_went(watcher, Way::In);
         }
         match result {

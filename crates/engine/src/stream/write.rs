@@ -389,7 +389,7 @@ impl Engine {
     ) -> Result<usize, Errno> {
         match written {
             Ok(_) => {
-                self.has_written = true;
+                self.talk.said();
                 self.io_went(channel.watcher, Way::Out);
             }
             // The kernel will say when there is room.
