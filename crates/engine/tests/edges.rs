@@ -8,7 +8,7 @@ use blacklight_engine::{
     Token,
 };
 use blacklight_sys::poll::{POLLIN, poll, pollfd};
-use each_mechanism::{engine_on, on_each_mechanism, run, told};
+use each_mechanism::{GUARD, guarded_engine_on, on_each_mechanism, run, told};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{SendFlags, SocketType, ipproto, send};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -31,8 +31,6 @@ on_each_mechanism!(
     nothing_is_lost_when_a_conversation_turns_into_a_flow_and_back,
     what_comes_soon_is_waited_for_and_nothing_else_waits,
 );
-
-const GUARD: Token = Token(99);
 
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -60,15 +58,6 @@ fn read(engine: &mut Engine, key: Key, room: usize) -> Result<usize, Errno> {
     engine.stream_read(key, &mut vec![MaybeUninit::uninit(); room][..])
 }
 
-/// An engine that is woken when nothing happens for long.
-fn engine(mechanism: Mechanism) -> Engine {
-    let mut engine = engine_on(mechanism);
-    let guard = engine.timer_init(GUARD).unwrap();
-    engine.timer_start(guard, 10_000, 0).unwrap();
-    engine.unreference(guard);
-    engine
-}
-
 /// Runs until something has come, and gives it to `call`.
 fn wait(engine: &mut Engine, mut call: impl FnMut(&mut Engine, Event)) {
     run(engine, Mode::Once, |engine, event| {
@@ -88,7 +77,7 @@ fn is_due(engine: &mut Engine) -> bool {
 }
 
 fn what_is_left_is_told_again_in_bounded_turns(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
     theirs.write_all(&[7; 1000]).unwrap();
     let (mut total, mut turns) = (0, 0);
@@ -117,7 +106,7 @@ fn what_is_left_is_told_again_in_bounded_turns(mechanism: Mechanism) {
 }
 
 fn who_stops_and_starts_again_finds_what_is_left(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
     theirs.write_all(b"0123456789").unwrap();
     for expected in [3, 3, 3, 1] {
@@ -137,7 +126,7 @@ fn who_stops_and_starts_again_finds_what_is_left(mechanism: Mechanism) {
 
 /// The front end has no room and does not read.
 fn room_that_is_refused_is_offered_again(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
     theirs.write_all(b"patience").unwrap();
     for _ in 0..3 {
@@ -152,7 +141,7 @@ fn room_that_is_refused_is_offered_again(mechanism: Mechanism) {
 
 /// The kernel ends a read before the urgent byte, however much there is behind it.
 fn what_comes_behind_urgent_data_is_read(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
     for round in 0..3 {
         theirs.write_all(b"before").unwrap();
@@ -169,7 +158,7 @@ fn what_comes_behind_urgent_data_is_read(mechanism: Mechanism) {
 }
 
 fn the_end_is_told_after_the_last_bytes_and_again(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
     theirs.write_all(b"last words").unwrap();
     drop(theirs);
@@ -192,7 +181,7 @@ fn the_end_is_told_after_the_last_bytes_and_again(mechanism: Mechanism) {
 
 fn writes_that_are_blocked_time_and_again_go_on(mechanism: Mechanism) {
     const LEN: usize = 300_000;
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (ours, mut theirs) = pair();
     let stream = tcp_on(&mut engine, 1, ours);
     theirs.set_nonblocking(true).unwrap();
@@ -227,7 +216,7 @@ fn writes_that_are_blocked_time_and_again_go_on(mechanism: Mechanism) {
 /// Also when the socket has been writable all the time, so that the kernel has nothing new to
 /// say.
 fn who_asks_when_it_can_write_is_told(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let keeper = engine.timer_init(Token(9)).unwrap();
     engine.timer_start(keeper, u64::MAX, 0).unwrap();
     let (ours, mut theirs) = pair();
@@ -254,7 +243,7 @@ fn who_asks_when_it_can_write_is_told(mechanism: Mechanism) {
 
 /// The first is refused, the second stays unanswered: its listener's queue is full.
 fn a_second_attempt_to_connect_is_not_taken_for_the_first(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let refusing = nobody.local_addr().unwrap();
     drop(nobody);
@@ -299,7 +288,7 @@ fn a_second_attempt_to_connect_is_not_taken_for_the_first(mechanism: Mechanism) 
 
 /// As many bytes as are read in one turn: whether there are more, only the kernel can say.
 fn a_stream_that_is_made_to_block_is_read_when_there_is_something_only(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
     let mut per_turn = 0;
     theirs.write_all(&[0; 1000]).unwrap();
@@ -330,7 +319,7 @@ fn a_stream_that_is_made_to_block_is_read_when_there_is_something_only(mechanism
 }
 
 fn nothing_is_lost_when_a_run_is_given_up(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let mut streams = [1, 2, 3].map(|token| reading(&mut engine, token));
     for (_, theirs) in &mut streams {
         theirs.write_all(b"hello").unwrap();
@@ -356,7 +345,7 @@ fn nothing_is_lost_when_a_run_is_given_up(mechanism: Mechanism) {
 /// another thread get their turn all the same.
 fn what_comes_soon_is_waited_for_and_nothing_else_waits(mechanism: Mechanism) {
     const ROUNDS: u32 = 3000;
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
     let timer = engine.timer_init(Token(2)).unwrap();
     engine.timer_start(timer, 1, 1).unwrap();
@@ -405,7 +394,7 @@ const MANY: usize = 100;
 /// With bytes left to read each time that the way changes, and none that come later to tell of
 /// them.
 fn nothing_is_lost_when_a_conversation_turns_into_a_flow_and_back(mechanism: Mechanism) {
-    let mut engine = engine(mechanism);
+    let mut engine = guarded_engine_on(mechanism);
     let (stream, mut theirs) = reading(&mut engine, 1);
     let byte = Buffers::owned(vec![1]);
     for round in 0..5 {
@@ -438,7 +427,7 @@ fn nothing_is_lost_when_a_conversation_turns_into_a_flow_and_back(mechanism: Mec
 #[test]
 fn levels_tell_of_flows_and_edges_of_conversations() {
     const EDGE: u32 = 1 << 31;
-    let mut engine = engine(Mechanism::Epoll);
+    let mut engine = guarded_engine_on(Mechanism::Epoll);
     let (stream, mut theirs) = reading(&mut engine, 1);
     let poller = engine.backend_fd().expect("epoll has one");
     let fd = engine.stream_fd(stream).unwrap();
@@ -480,7 +469,7 @@ fn levels_tell_of_flows_and_edges_of_conversations() {
 #[test]
 fn a_poller_that_breaks_is_replaced() {
     each_mechanism::alone(|| {
-        let mut engine = engine(Mechanism::Epoll);
+        let mut engine = guarded_engine_on(Mechanism::Epoll);
         let (stream, mut theirs) = reading(&mut engine, 1);
         let other = std::thread::spawn(move || {
             let mut byte = [0];
@@ -516,7 +505,7 @@ fn a_poller_that_breaks_is_replaced() {
 #[test]
 fn a_connection_in_a_handle_of_another_kind_does_not_keep_the_loop_turning() {
     each_mechanism::alone(|| {
-        let mut engine = engine(Mechanism::Epoll);
+        let mut engine = guarded_engine_on(Mechanism::Epoll);
         let server = engine.tcp_init(Token(1), None).unwrap();
         let anywhere: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
         let bound = engine.tcp_bind(server, &Address::from(anywhere), BindOptions::default());
@@ -554,7 +543,7 @@ fn allow_many_descriptors() {
 #[test]
 fn what_is_left_is_told_beside_a_crowd() {
     allow_many_descriptors();
-    let mut engine = engine(Mechanism::Epoll);
+    let mut engine = guarded_engine_on(Mechanism::Epoll);
     let always = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
     let crowd: Vec<_> = (0..1100).map(|_| always.try_clone().unwrap()).collect();
     for (token, one) in (1000..).zip(&crowd) {
@@ -581,7 +570,7 @@ fn what_is_left_is_told_beside_a_crowd() {
 fn what_is_left_to_very_many_is_told_to_all() {
     const STREAMS: usize = 2100;
     allow_many_descriptors();
-    let mut engine = engine(Mechanism::Epoll);
+    let mut engine = guarded_engine_on(Mechanism::Epoll);
     let mut streams: Vec<_> = (0..STREAMS)
         .map(|token| reading(&mut engine, token as u64 + 100))
         .collect();

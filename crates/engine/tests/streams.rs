@@ -7,7 +7,7 @@ use blacklight_engine::{
     Address, Buffers, Descriptor, Engine, Errno, Event, Faults, Key, Mechanism, Mode, Readiness,
     Run, Token,
 };
-use each_mechanism::{engine_on, on_each_mechanism, run, told};
+use each_mechanism::{GUARD, engine_on, guarded_engine_on, on_each_mechanism, run, told};
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -415,10 +415,7 @@ fn a_handle_goes_with_the_first_byte(mechanism: Mechanism) {
 
 fn a_shutdown_of_a_connection_in_the_making_follows_it(mechanism: Mechanism) {
     for cancels in [false, true] {
-        let mut engine = engine_on(mechanism);
-        let guard = engine.timer_init(Token(9)).unwrap();
-        engine.timer_start(guard, 10_000, 0).unwrap();
-        engine.unreference(guard);
+        let mut engine = guarded_engine_on(mechanism);
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::from(server.local_addr().unwrap());
         let client = engine.tcp_init(Token(1), None).unwrap();
@@ -433,7 +430,7 @@ fn a_shutdown_of_a_connection_in_the_making_follows_it(mechanism: Mechanism) {
         }
         let mut events = Vec::new();
         run(&mut engine, Mode::Default, |_, event| {
-            assert_ne!(event, Event::Timer(Token(9)), "after {events:?}");
+            assert_ne!(event, Event::Timer(GUARD), "after {events:?}");
             events.push(event);
         });
         let mut expected = vec![
@@ -729,10 +726,7 @@ fn who_is_not_accepted_keeps_the_others_out(mechanism: Mechanism) {
 
 /// The cancelled write is reported before the poller has been asked.
 fn a_write_that_is_cancelled_says_nothing_of_the_connection(mechanism: Mechanism) {
-    let mut engine = engine_on(mechanism);
-    let guard = engine.timer_init(Token(9)).unwrap();
-    engine.timer_start(guard, 10_000, 0).unwrap();
-    engine.unreference(guard);
+    let mut engine = guarded_engine_on(mechanism);
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::from(nobody.local_addr().unwrap());
     drop(nobody);
@@ -742,7 +736,7 @@ fn a_write_that_is_cancelled_says_nothing_of_the_connection(mechanism: Mechanism
     engine.write_cancel(write.unwrap().0).unwrap();
     let mut events = Vec::new();
     run(&mut engine, Mode::Default, |_, event| {
-        assert_ne!(event, Event::Timer(Token(9)), "after {events:?}");
+        assert_ne!(event, Event::Timer(GUARD), "after {events:?}");
         events.push(event);
     });
     let expected = [

@@ -1,6 +1,6 @@
 //! The same tests on every mechanism that asks a real kernel.
 
-use blacklight_engine::{Engine, Event, Mechanism, Mode, Run};
+use blacklight_engine::{Engine, Event, Mechanism, Mode, Run, Token};
 use std::sync::{Mutex, PoisonError};
 
 /// Makes one test out of each function for each mechanism.
@@ -36,6 +36,20 @@ pub(crate) fn alone(test: impl FnOnce()) {
 pub(crate) fn engine_on(mechanism: Mechanism) -> Engine {
     let engine = Engine::new(Some(mechanism)).expect("the mechanism is there");
     assert_eq!(engine.mechanism(), mechanism);
+    engine
+}
+
+/// The timer of a [guarded engine](guarded_engine_on).
+#[allow(dead_code, reason = "not all tests can hang")]
+pub(crate) const GUARD: Token = Token(99);
+
+/// An engine that is woken when nothing happens for long.
+#[allow(dead_code, reason = "not all tests can hang")]
+pub(crate) fn guarded_engine_on(mechanism: Mechanism) -> Engine {
+    let mut engine = engine_on(mechanism);
+    let guard = engine.timer_init(GUARD).unwrap();
+    engine.timer_start(guard, 10_000, 0).unwrap();
+    engine.unreference(guard);
     engine
 }
 
