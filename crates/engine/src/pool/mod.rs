@@ -17,7 +17,9 @@
 //! - Waking a worker is the dear part of handing work over. It is done if one sleeps, there
 //!   is something for it to do, and no other is already on its way to look; whoever takes up
 //!   work wakes the next on the same conditions. A burst of requests so costs a wake-up for
-//!   each worker that it really takes, not one for each request.
+//!   each worker that it really takes, not one for each request. Where requests have taken
+//!   longer than a wake-up does, as many are on their way as have something to do: one after
+//!   the other they would come too late.
 //! - A request names its loop by the place that the loop has in the pool's table. A worker
 //!   holds on to the mailbox of the loop that it works for while it has work, and only then.
 
@@ -215,6 +217,25 @@ struct Signs {
     lingering: AtomicBool,
     /// Workers that have something to do.
     busy: AtomicU32,
+    /// How long requests have taken lately, up to a limit.
+    running_ns: AtomicU64,
+}
+
+impl Signs {
+    /// The longest that a request is taken to last: a few short ones make up for it.
+    const MAX_RUNNING_NS: u64 = 4 * SPIN_NS;
+
+    /// Learns from a request that took so long. Some may get lost where many do so at once.
+    fn learn(&self, ran_ns: u64) {
+        let known_ns = self.running_ns.load(Relaxed);
+        let ran_ns = ran_ns.min(Signs::MAX_RUNNING_NS);
+        self.running_ns.store((3 * known_ns + ran_ns) / 4, Relaxed);
+    }
+
+    /// Whether requests take longer than it does to wake somebody for them.
+    fn are_requests_long(&self) -> bool {
+        self.running_ns.load(Relaxed) >= SPIN_NS
+    }
 }
 
 static POOL: PerProcess<Pool> = PerProcess::new();
@@ -315,8 +336,13 @@ impl Pool {
 
     /// Gives the lock back, and wakes a worker if one sleeps and should not.
     fn unlock(&self, mut state: MutexGuard<'_, State>) {
-        let nobody_looks = state.woken == 0 && !self.signs.lingering.load(SeqCst);
-        let wakes = state.sleeping > 0 && nobody_looks && state.queues.has_startable();
+        let lookers = state.woken as usize + usize::from(self.signs.lingering.load(SeqCst));
+        let startable = state.queues.startable();
+        let wanted = match self.signs.are_requests_long() {
+            true => startable,
+            false => startable.min(1),
+        };
+        let wakes = state.sleeping > 0 && lookers < wanted;
         if wakes {
             state.sleeping -= 1;
             state.woken += 1;
@@ -357,6 +383,9 @@ impl Pool {
             let is_slow = task.is_slow();
             let times_ns = run(task, serving.as_ref().expect("it has just been set"));
             tally.count(times_ns);
+            if let Some((_, ran_ns)) = times_ns {
+                self.signs.learn(ran_ns);
+            }
             if is_slow {
                 state = self.lock();
                 state.queues.slow_is_over();
@@ -374,6 +403,7 @@ impl Pool {
             queued,
             lingering,
             busy,
+            ..
         } = &self.signs;
         if queued.load(Relaxed) != 0 || lingering.load(Relaxed) {
             return;
@@ -399,7 +429,7 @@ impl Pool {
             drop(state);
             *serving = None;
             state = self.lock();
-            if state.queues.has_startable() || state.stopping {
+            if state.queues.startable() > 0 || state.stopping {
                 return state;
             }
         }
@@ -497,6 +527,22 @@ pub fn shut_down_pool() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_are_long_until_some_are_short_again() {
+        let signs = Signs::default();
+        assert!(!signs.are_requests_long(), "nothing is known yet");
+        signs.learn(u64::MAX);
+        assert!(signs.are_requests_long());
+        for _ in 0..6 {
+            signs.learn(1_000);
+        }
+        assert!(!signs.are_requests_long());
+        for _ in 0..100 {
+            signs.learn(SPIN_NS - 1);
+        }
+        assert!(!signs.are_requests_long());
+    }
 
     #[test]
     fn absurd_sizes_are_clamped() {

@@ -147,10 +147,10 @@ impl Queues {
         self.fast.len() + self.slow.len()
     }
 
-    /// Whether one of them could start now, given a thread.
-    pub(super) fn has_startable(&self) -> bool {
-        let slow = self.slow_running < self.slow_limit && !self.slow.entries.is_empty();
-        slow || !self.fast.entries.is_empty()
+    /// How many of them could start now, given threads.
+    pub(super) fn startable(&self) -> usize {
+        let slow = (self.slow.len()).min(self.slow_limit.saturating_sub(self.slow_running));
+        slow + self.fast.len()
     }
 
     pub(super) fn push(&mut self, task: Task) -> Result<Number, Errno> {
@@ -280,8 +280,9 @@ mod tests {
                 }
             }
             assert_eq!(queues.len(), table.len());
-            let startable = table.values().any(|request| !request.1 || running_slow < 2);
-            assert_eq!(queues.has_startable(), startable);
+            let slow = table.values().filter(|request| request.1).count();
+            let startable = table.len() - slow + slow.min(2 - running_slow as usize);
+            assert_eq!(queues.startable(), startable);
             for queue in [&queues.fast, &queues.slow] {
                 assert!(queue.holes <= queue.entries.len() / 2);
             }
