@@ -22,7 +22,7 @@ const CLIENT_CPU: &str = "1";
 const LOADS: [(u32, u32); 3] = [(1, 10_000), (50, 50_000), (500, 50_000)];
 
 /// As many messages as are counted system calls of, which strace makes slow.
-const TRACED: u32 = 1_000;
+const TRACED: u32 = 5_000;
 
 /// Measure a server's processor time per 64-byte echo.
 #[derive(clap::Args)]

@@ -27,7 +27,7 @@ use crate::event::Event;
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
 use crate::slab::NIL;
-use crate::spin::{NO_SLEEP_NS, Next};
+use crate::spin::{Measure, NO_SLEEP_NS, Next};
 use crate::{stream, udp};
 use blacklight_sys::{Errno, Timeout, clock};
 
@@ -405,7 +405,8 @@ impl Engine {
                 return;
             }
             let spun = timeout != Some(0) && self.spin_for_mail();
-            let may_look = timeout != Some(0) && next != Next::Anything && !spun;
+            let may_look =
+                timeout != Some(0) && next != Next::Anything && !spun && self.poller.is_epoll();
             let has_looked = may_look && self.spin_for_io(timeout, next);
             if !has_looked {
                 if timeout != Some(0) && !self.receiver.fall_asleep() {
@@ -417,7 +418,11 @@ impl Engine {
                     self.slept = spun;
                     self.update_time();
                 } else {
-                    self.slept = self.wait(timeout) || spun;
+                    let measure = match may_look && timeout != Some(0) {
+                        true => self.price_of_sleep.begin(),
+                        false => None,
+                    };
+                    self.slept = self.wait(timeout, measure) || spun;
                     self.receiver.signalled = false;
                     if timeout != Some(0) {
                         self.receiver.awake();
@@ -452,39 +457,45 @@ impl Engine {
     /// turns. While many talk, or who only writes waits for room, much gathers in a sleep.
     #[inline(never)]
     fn spin_for_io(&mut self, timeout: Timeout, next: Next) -> bool {
-        let limit_ns = self.price_of_sleep.worth_ns();
-        let rest_ns = if next == Next::More { limit_ns / 2 } else { 0 };
-        let limit_ns = timeout.map_or(limit_ns, |timeout| timeout.min(limit_ns));
-        if limit_ns == 0 || !self.poller.is_epoll() {
+        let worth_ns = self.price_of_sleep.worth_ns();
+        let rest_ns = match next {
+            Next::More => self.price_of_sleep.own_ns(),
+            Next::Word | Next::Anything => 0,
+        };
+        let limit_ns = timeout.map_or(worth_ns, |timeout| timeout.min(worth_ns));
+        if limit_ns == 0 {
             return false;
         }
         let Some(spin) = self.io_spin.begin(0) else {
             return false;
         };
+        let begun_ns = clock::monotonic_ns();
         if self.measures_idle_time {
-            self.idle_time.enter(self.poller.now_ns());
+            self.idle_time.enter(begun_ns);
         }
-        let mut looks = 0;
         let mut told = Ok(0);
-        let ended = spin.until(rest_ns, limit_ns, || {
-            looks += 1;
+        let mut look = || {
             told = self.poller.look();
             told != Ok(0)
                 || !self.receiver.mailbox.is_empty()
                 || self.signals.has_pending()
                 || self.ring.has_completed()
-        });
+        };
+        let at_once = look();
+        // In a sandbox or under a debugger a look may cost as much as the sleep.
+        let is_dear = clock::monotonic_ns() - begun_ns > worth_ns / 4;
+        let ended = at_once || (!is_dear && spin.until(rest_ns, limit_ns, look));
         // A poller that fails is seen to when it is asked to sleep.
         let found = ended && told.is_ok();
         // What was there at once would have been there for a sleeper too.
-        if looks > 1 {
+        if !at_once {
             self.io_spin.end(found);
         }
         self.update_time();
         if self.measures_idle_time {
             self.idle_time.leave(self.now_ns);
         }
-        self.slept = looks > 1;
+        self.slept = !at_once;
         self.receiver.signalled &= !found;
         found
     }
@@ -499,15 +510,11 @@ impl Engine {
 
     /// One call of the poller; whether it has slept before it returned. An interrupted call
     /// is one without events.
-    fn wait(&mut self, timeout: Timeout) -> bool {
+    fn wait(&mut self, timeout: Timeout, measure: Option<Measure>) -> bool {
         let timed = self.measures_idle_time && timeout != Some(0);
         if timed {
             self.idle_time.enter(self.poller.now_ns());
         }
-        let measure = match timeout != Some(0) && self.poller.is_epoll() {
-            true => self.price_of_sleep.begin(),
-            false => None,
-        };
         let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
         self.update_time();
         if let Some(measure) = measure {

@@ -613,7 +613,8 @@ impl Engine {
         let Some(spin) = self.spin.begin(others) else {
             return false;
         };
-        let found = spin.until(0, SPIN_NS, || spin::soon(|| !mailbox.is_empty()));
+        let is_ready = || spin::soon(|| !mailbox.is_empty());
+        let found = is_ready() || spin.until(0, SPIN_NS, is_ready);
         self.spin.end(found);
         found
     }

@@ -413,7 +413,8 @@ impl Pool {
             return;
         };
         if !lingering.swap(true, SeqCst) {
-            spin.end(moment.until(0, SPIN_NS, || spin::soon(|| queued.load(Relaxed) != 0)));
+            let is_ready = || spin::soon(|| queued.load(Relaxed) != 0);
+            spin.end(is_ready() || moment.until(0, SPIN_NS, is_ready));
             lingering.store(false, SeqCst);
         }
     }
