@@ -528,6 +528,39 @@ pub fn shut_down_pool() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blacklight_sys::job::Job;
+
+    /// How many of four sleeping workers are woken for three requests that come one by one.
+    fn woken_for_three(pool: &Pool) -> u32 {
+        pool.lock().sleeping = 4;
+        for cell in 0..3 {
+            let mut state = pool.lock();
+            let task = Task {
+                job: Job::new(|| ()),
+                kind: WorkKind::FastIo,
+                lp: Key::from_bits(0),
+                cell,
+                queued_ns: 0,
+            };
+            state.queues.push(task).unwrap();
+            pool.unlock(state);
+        }
+        let state = pool.lock();
+        assert_eq!(state.sleeping + state.woken, 4);
+        state.woken
+    }
+
+    #[test]
+    fn long_requests_have_a_worker_each_on_its_way() {
+        assert_eq!(woken_for_three(&Pool::new()), 1);
+        let pool = Pool::new();
+        pool.signs.learn(u64::MAX);
+        assert_eq!(woken_for_three(&pool), 3);
+        let pool = Pool::new();
+        pool.signs.learn(u64::MAX);
+        pool.signs.lingering.store(true, SeqCst);
+        assert_eq!(woken_for_three(&pool), 2, "one is awake");
+    }
 
     #[test]
     fn requests_are_long_until_some_are_short_again() {
