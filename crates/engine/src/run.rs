@@ -409,6 +409,10 @@ impl Engine {
                 timeout != Some(0) && next != Next::Anything && !spun && self.poller.is_epoll();
             let has_looked = may_look && self.spin_for_io(timeout, next);
             if !has_looked {
+                if may_look && let Some(deadline_ns) = deadline_ns {
+                    // What has been waited in vain is not waited again.
+                    timeout = Some(deadline_ns.saturating_sub(self.now_ns));
+                }
                 if timeout != Some(0) && !self.receiver.fall_asleep() {
                     timeout = Some(0);
                 }
@@ -458,11 +462,11 @@ impl Engine {
     #[inline(never)]
     fn spin_for_io(&mut self, timeout: Timeout, next: Next) -> bool {
         let worth_ns = self.price_of_sleep.worth_ns();
+        let limit_ns = timeout.map_or(worth_ns, |timeout| timeout.min(worth_ns));
         let rest_ns = match next {
-            Next::More => self.price_of_sleep.own_ns(),
+            Next::More => self.price_of_sleep.own_ns().min(limit_ns),
             Next::Word | Next::Anything => 0,
         };
-        let limit_ns = timeout.map_or(worth_ns, |timeout| timeout.min(worth_ns));
         if limit_ns == 0 {
             return false;
         }
@@ -483,8 +487,8 @@ impl Engine {
         };
         let at_once = look();
         // In a sandbox or under a debugger a look may cost as much as the sleep.
-        let is_dear = clock::monotonic_ns() - begun_ns > worth_ns / 4;
-        let ended = at_once || (!is_dear && spin.until(rest_ns, limit_ns, look));
+        let is_cheap = || clock::monotonic_ns() - begun_ns <= worth_ns / 4;
+        let ended = at_once || (is_cheap() && spin.until(rest_ns, limit_ns, look));
         // A poller that fails is seen to when it is asked to sleep.
         let found = ended && told.is_ok();
         // What was there at once would have been there for a sleeper too.

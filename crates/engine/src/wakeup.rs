@@ -36,7 +36,6 @@ use crate::event::Token;
 use crate::handle::Kind;
 use crate::pool::Pool;
 use crate::slab::{Key, NIL};
-use crate::spin::{self, SPIN_NS};
 use blacklight_sys::Errno;
 use blacklight_sys::eventfd::EventFd;
 use blacklight_sys::per_process;
@@ -613,8 +612,7 @@ impl Engine {
         let Some(spin) = self.spin.begin(others) else {
             return false;
         };
-        let is_ready = || spin::soon(|| !mailbox.is_empty());
-        let found = is_ready() || spin.until(0, SPIN_NS, is_ready);
+        let found = spin.for_mate(|| !mailbox.is_empty());
         self.spin.end(found);
         found
     }

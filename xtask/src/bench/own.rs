@@ -73,7 +73,7 @@ pub(crate) const ALL: [Own; 9] = [
     Own {
         name: "fs_read_1m",
         program: "fs_read",
-        arguments: &["1048576", "2000"],
+        arguments: &["1048576", "8000"],
         readings: &PER_READ,
     },
     own("dns_beside_files", &[Reading::cost(" 4 KiB", "ns/read")]),

@@ -17,16 +17,16 @@
 //! - Waking a worker is the dear part of handing work over. It is done if one sleeps, there
 //!   is something for it to do, and no other is already on its way to look; whoever takes up
 //!   work wakes the next on the same conditions. A burst of requests so costs a wake-up for
-//!   each worker that it really takes, not one for each request. Where requests have taken
-//!   longer than a wake-up does, as many are on their way as have something to do: one after
-//!   the other they would come too late.
+//!   each worker that it really takes, not one for each request. For slow requests, and where
+//!   the fast ones have taken longer than a wake-up does, as many are on their way as have
+//!   something to do: one after the other they would come too late.
 //! - A request names its loop by the place that the loop has in the pool's table. A worker
 //!   holds on to the mailbox of the loop that it works for while it has work, and only then.
 
 mod queue;
 
 use crate::slab::{Key, Slab};
-use crate::spin::{self, SPIN_NS, Spin};
+use crate::spin::{self, Spin};
 use crate::wakeup::Mailbox;
 use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::thread::{Body, Thread};
@@ -217,24 +217,27 @@ struct Signs {
     lingering: AtomicBool,
     /// Workers that have something to do.
     busy: AtomicU32,
-    /// How long requests have taken lately, up to a limit.
+    /// How long fast requests have taken lately, up to a limit.
     running_ns: AtomicU64,
 }
 
+/// As long as it takes to wake a worker.
+const WAKE_UP_NS: u64 = 20_000;
+
 impl Signs {
     /// The longest that a request is taken to last: a few short ones make up for it.
-    const MAX_RUNNING_NS: u64 = 4 * SPIN_NS;
+    const MAX_RUNNING_NS: u64 = 4 * WAKE_UP_NS;
 
-    /// Learns from a request that took so long. Some may get lost where many do so at once.
+    /// Learns from a fast request that took so long. Where many do so at once some may get lost.
     fn learn(&self, ran_ns: u64) {
         let known_ns = self.running_ns.load(Relaxed);
         let ran_ns = ran_ns.min(Signs::MAX_RUNNING_NS);
         self.running_ns.store((3 * known_ns + ran_ns) / 4, Relaxed);
     }
 
-    /// Whether requests take longer than it does to wake somebody for them.
+    /// Whether fast requests take longer than it does to wake somebody for them.
     fn are_requests_long(&self) -> bool {
-        self.running_ns.load(Relaxed) >= SPIN_NS
+        self.running_ns.load(Relaxed) >= WAKE_UP_NS
     }
 }
 
@@ -340,7 +343,7 @@ impl Pool {
         let startable = state.queues.startable();
         let wanted = match self.signs.are_requests_long() {
             true => startable,
-            false => startable.min(1),
+            false => startable.min(state.queues.startable_slow().max(1)),
         };
         let wakes = state.sleeping > 0 && lookers < wanted;
         if wakes {
@@ -383,13 +386,13 @@ impl Pool {
             let is_slow = task.is_slow();
             let times_ns = run(task, serving.as_ref().expect("it has just been set"));
             tally.count(times_ns);
-            if let Some((_, ran_ns)) = times_ns {
-                self.signs.learn(ran_ns);
-            }
             if is_slow {
                 state = self.lock();
                 state.queues.slow_is_over();
             } else {
+                if let Some((_, ran_ns)) = times_ns {
+                    self.signs.learn(ran_ns);
+                }
                 self.linger(&mut spin);
                 state = self.lock_politely();
             }
@@ -413,8 +416,7 @@ impl Pool {
             return;
         };
         if !lingering.swap(true, SeqCst) {
-            let is_ready = || spin::soon(|| queued.load(Relaxed) != 0);
-            spin.end(is_ready() || moment.until(0, SPIN_NS, is_ready));
+            spin.end(moment.for_mate(|| queued.load(Relaxed) != 0));
             lingering.store(false, SeqCst);
         }
     }
@@ -531,13 +533,14 @@ mod tests {
     use blacklight_sys::job::Job;
 
     /// How many of four sleeping workers are woken for three requests that come one by one.
-    fn woken_for_three(pool: &Pool) -> u32 {
+    fn woken_for_three(pool: &Pool, kind: WorkKind) -> u32 {
         pool.lock().sleeping = 4;
+        pool.lock().queues.slow_limit = 2;
         for cell in 0..3 {
             let mut state = pool.lock();
             let task = Task {
                 job: Job::new(|| ()),
-                kind: WorkKind::FastIo,
+                kind,
                 lp: Key::from_bits(0),
                 cell,
                 queued_ns: 0,
@@ -552,28 +555,33 @@ mod tests {
 
     #[test]
     fn long_requests_have_a_worker_each_on_its_way() {
-        assert_eq!(woken_for_three(&Pool::new()), 1);
+        assert_eq!(woken_for_three(&Pool::new(), WorkKind::FastIo), 1);
         let pool = Pool::new();
         pool.signs.learn(u64::MAX);
-        assert_eq!(woken_for_three(&pool), 3);
+        assert_eq!(woken_for_three(&pool, WorkKind::FastIo), 3);
         let pool = Pool::new();
         pool.signs.learn(u64::MAX);
         pool.signs.lingering.store(true, SeqCst);
-        assert_eq!(woken_for_three(&pool), 2, "one is awake");
+        assert_eq!(woken_for_three(&pool, WorkKind::Cpu), 2, "one is awake");
+        let woken = woken_for_three(&Pool::new(), WorkKind::SlowIo);
+        assert_eq!(woken, 2, "as many slow ones as may run");
     }
 
     #[test]
     fn requests_are_long_until_some_are_short_again() {
         let signs = Signs::default();
         assert!(!signs.are_requests_long(), "nothing is known yet");
-        signs.learn(u64::MAX);
-        assert!(signs.are_requests_long());
-        for _ in 0..6 {
-            signs.learn(1_000);
+        for _ in 0..100 {
+            signs.learn(u64::MAX);
         }
+        for _ in 0..4 {
+            signs.learn(1_000);
+            assert!(signs.are_requests_long());
+        }
+        signs.learn(1_000);
         assert!(!signs.are_requests_long());
         for _ in 0..100 {
-            signs.learn(SPIN_NS - 1);
+            signs.learn(WAKE_UP_NS - 1);
         }
         assert!(!signs.are_requests_long());
     }

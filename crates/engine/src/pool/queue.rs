@@ -149,8 +149,12 @@ impl Queues {
 
     /// How many of them could start now, given threads.
     pub(super) fn startable(&self) -> usize {
-        let slow = (self.slow.len()).min(self.slow_limit.saturating_sub(self.slow_running));
-        slow + self.fast.len()
+        self.fast.len() + self.startable_slow()
+    }
+
+    /// How many slow ones could.
+    pub(super) fn startable_slow(&self) -> usize {
+        (self.slow.len()).min(self.slow_limit.saturating_sub(self.slow_running))
     }
 
     pub(super) fn push(&mut self, task: Task) -> Result<Number, Errno> {
