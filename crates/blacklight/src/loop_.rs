@@ -428,7 +428,9 @@ impl Loop {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn try_clone_backend_fd(&self) -> io::Result<Option<OwnedFd>> {
-        let fd = self.look().backend_fd().map(blacklight_sys::fd::duplicate);
+        let mut engine = self.engine();
+        engine.embed();
+        let fd = engine.backend_fd().map(blacklight_sys::fd::duplicate);
         Ok(fd.transpose()?)
     }
 

@@ -85,6 +85,7 @@ pub struct Engine {
     pub(crate) io_spin: Spin,
     pub(crate) price_of_sleep: Price,
     pub(crate) measures_idle_time: bool,
+    pub(crate) is_embedded: bool,
     pub(crate) idle_time: Arc<IdleTime>,
 }
 
@@ -123,6 +124,7 @@ impl Engine {
             io_spin: Spin::strict(),
             price_of_sleep: Price::default(),
             measures_idle_time: false,
+            is_embedded: false,
             idle_time: Arc::default(),
         })
     }
@@ -211,9 +213,23 @@ impl Engine {
         self.poller.backend_fd()
     }
 
-    /// How long a poll would sleep now, in nanoseconds.
+    /// Prepares for somebody else to wait for our [descriptor](Engine::backend_fd), and perhaps to
+    /// take events from it as we do: the kernel tells from now on what holds for as long as it does.
+    pub fn embed(&mut self) {
+        if !std::mem::replace(&mut self.is_embedded, true) {
+            self.io_follow_levels_only();
+        }
+    }
+
+    /// Whether somebody else may wait for our descriptor.
+    pub fn is_embedded(&self) -> bool {
+        self.is_embedded
+    }
+
+    /// How long a poll would sleep now, in nanoseconds. Not at all as long as our descriptor does
+    /// not know what to wait for.
     pub fn backend_timeout(&mut self) -> Timeout {
-        match self.watchers.has_left() {
+        match self.watchers.has_changes() || self.has_news() {
             true => Some(0),
             false => self.poll_timeout(),
         }

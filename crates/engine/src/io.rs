@@ -145,6 +145,11 @@ impl Watcher {
     fn has_left(&self) -> bool {
         self.left & self.wanted != 0
     }
+
+    /// Wants something that the poller does not know of.
+    fn is_untold(&self) -> bool {
+        self.wanted & !self.current != 0
+    }
 }
 
 impl Watchers {
@@ -166,6 +171,12 @@ impl Watchers {
 
     pub(crate) fn has_pending(&self) -> bool {
         self.fed != 0
+    }
+
+    /// Whether the poller has still to be told of something that is wanted.
+    pub(crate) fn has_changes(&self) -> bool {
+        let is_untold = |&index: &u32| self.slab[index].is_untold();
+        self.changes.iter().any(is_untold)
     }
 
     pub(crate) fn pending_len(&self) -> usize {
@@ -349,7 +360,7 @@ impl Engine {
         self.io_take(index)?;
         let watcher = &mut self.watchers.slab[index];
         watcher.wanted = mask;
-        if mask & !watcher.current != 0 && watcher.queued == NIL {
+        if watcher.is_untold() && watcher.queued == NIL {
             watcher.queued = self.watchers.changes.len() as u32;
             self.watchers.changes.push(index);
         }
@@ -431,7 +442,7 @@ impl Engine {
             let epoch = self.watchers.epochs.wrapping_add(1);
             let watcher = &mut self.watchers.slab[index];
             watcher.queued = NIL;
-            if watcher.wanted & !watcher.current == 0 {
+            if !watcher.is_untold() {
                 continue;
             }
             let asked = watcher.asked();
@@ -497,8 +508,22 @@ impl Engine {
     /// Lets the kernel tell the watcher of changes only, if it can do that: its owner says each
     /// time that it has used up what there was, and which way it went.
     pub(crate) fn io_follow_edges(&mut self, index: u32) {
-        if self.poller.is_epoll() {
+        if self.poller.is_epoll() && !self.is_embedded {
             self.io_set_trigger(index, Trigger::Edge);
+        }
+    }
+
+    /// Lets the kernel tell all watchers in every turn what there is, and those too that were to
+    /// be told once.
+    #[cold]
+    pub(crate) fn io_follow_levels_only(&mut self) {
+        for index in 0..self.watchers.slab.capacity() as u32 {
+            let watcher = &mut self.watchers.slab[index];
+            let is_once = watcher.wanted & ONCE != 0;
+            watcher.wanted &= !ONCE;
+            if watcher.trigger != Trigger::Level || is_once {
+                self.io_set_trigger(index, Trigger::Level);
+            }
         }
     }
 

@@ -151,7 +151,8 @@ impl Engine {
         let watcher = entry.watcher;
         self.watchers.attach(watcher, pidfd.as_raw_fd())?;
         entry.pidfd = Some(pidfd);
-        self.io_start(watcher, POLLIN | ONCE)
+        let once = if self.is_embedded { 0 } else { ONCE };
+        self.io_start(watcher, POLLIN | once)
     }
 
     /// Awaits a child by SIGCHLD in place of its pidfd. It may have ended already.
@@ -212,7 +213,10 @@ impl Engine {
                 let entry = &mut self.processes.slab[process];
                 let watcher = std::mem::replace(&mut entry.watcher, NIL);
                 let pidfd = entry.pidfd.take();
-                self.io_retire(watcher);
+                match self.is_embedded {
+                    true => self.io_close(watcher),
+                    false => self.io_retire(watcher),
+                }
                 drop(pidfd);
                 self.processes.queue(process);
             }

@@ -383,18 +383,22 @@ impl Engine {
         self.poll_io(timeout);
     }
 
+    /// Whether there is something to tell, whatever the poller says.
+    pub(crate) fn has_news(&mut self) -> bool {
+        self.watchers.has_left()
+            || self.watchers.has_pending()
+            || self.signals.has_pending()
+            || self.processes.has_ended()
+            || self.ring.has_completed()
+    }
+
     /// Asks the poller, for as long as `timeout` allows and nothing happens.
     fn poll_io(&mut self, mut timeout: Timeout) {
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
         let next = self.talk.next();
         loop {
             self.io_flush();
-            if self.watchers.has_left()
-                || self.watchers.has_pending()
-                || self.signals.has_pending()
-                || self.processes.has_ended()
-                || self.ring.has_completed()
-            {
+            if self.has_news() {
                 timeout = Some(0);
             }
             let nothing_to_learn = self.poller.is_idle() && !self.receiver.signalled;

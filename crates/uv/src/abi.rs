@@ -11,7 +11,7 @@
 //! | `uv_loop_t.closing_handles` | us | null or not, written after every call |
 //! | `uv_loop_t.backend_fd` | us | written at init and fork |
 //! | `uv_handle_t.loop`, `.type` | us | written at init |
-//! | `uv_handle_t.close_cb`, `.flags` bit 0x1 (closing) | us | written by `uv_close`; programs ask about handles whose memory is zeroed, or whose closing is over |
+//! | `uv_handle_t.close_cb`, `.flags` bits 0x1 (closing), 0x2 (closed) | us | written by `uv_close` and before the callback; programs ask about handles whose memory is zeroed, or whose closing is over and whose loop is gone |
 //! | `uv_timer_t.timeout`, `.repeat` | us | written whenever the timer is started or set |
 //! | `uv_poll_t.io_watcher.fd`, `uv_stream_t.io_watcher.fd` | us | written when there is a descriptor, −1 before and after |
 //! | `uv_stream_t.flags`, bit 0x4000 (readable) | shared: a program may set it | taken over before reading starts, written when the stream opens |
@@ -554,6 +554,7 @@ pub(crate) const UV_UDP_SEND: c_int = 5;
 
 /// Bits of a handle's `flags` that programs look at or set.
 pub(crate) const UV_HANDLE_CLOSING: c_uint = 0x1;
+pub(crate) const UV_HANDLE_CLOSED: c_uint = 0x2;
 pub(crate) const UV_HANDLE_BOUND: c_uint = 0x2000;
 pub(crate) const UV_HANDLE_IPV6: c_uint = 0x40_0000;
 pub(crate) const UV_HANDLE_UDP_CONNECTED: c_uint = 0x200_0000;

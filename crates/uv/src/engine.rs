@@ -38,6 +38,35 @@ pub(crate) unsafe fn with<R>(loop_: *mut uv_loop_t, f: impl FnOnce(&mut Engine) 
     }
 }
 
+/// Lends the loop's engine to `f`, which only looks. Nothing of the loop is written: threads that
+/// ask what is not theirs to ask, as some programs' do, change nothing by it.
+///
+/// # Safety
+///
+/// As [`with`].
+#[inline(always)]
+pub(crate) unsafe fn look<R>(loop_: *const uv_loop_t, f: impl FnOnce(&Engine) -> R) -> R {
+    // SAFETY: the caller vouches for the loop, and no user code runs meanwhile.
+    unsafe { f(&(*(*loop_).internal_fields).engine) }
+}
+
+/// As [`look`], with a handle's loop and key.
+///
+/// # Safety
+///
+/// As [`with_handle`].
+#[inline(always)]
+pub(crate) unsafe fn look_at_handle<R>(
+    handle: *const uv_handle_t,
+    f: impl FnOnce(&Engine, Key) -> R,
+) -> R {
+    // SAFETY: the caller vouches for both.
+    unsafe {
+        let key = Key::from_bits((*handle).key);
+        look((*handle).loop_, |engine| f(engine, key))
+    }
+}
+
 /// Lends the engine of a handle's loop to `f`, with the handle's key.
 ///
 /// # Safety

@@ -1,7 +1,10 @@
 //! What all handles have in common.
 
 use crate::abi::UV_FS_EVENT;
-use crate::abi::{HANDLE_TYPES, UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_POLL, UV_TCP, UV_TTY, UV_UDP};
+use crate::abi::{
+    HANDLE_TYPES, UV_HANDLE_CLOSED, UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_POLL, UV_TCP, UV_TTY,
+    UV_UDP,
+};
 use crate::abi::{UV_FS_POLL, UV_SIGNAL, uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
 use crate::{engine, fs_poll, loop_, stream, udp};
 use blacklight_engine::Errno;
@@ -45,22 +48,23 @@ unsafe extern "C" fn uv_handle_set_data(handle: *mut uv_handle_t, data: *mut c_v
     unsafe { (*handle).data = data }
 }
 
-/// Whether the handle was ever initialised. Programs ask about zeroed memory, too.
+/// Whether a loop knows the handle. Programs ask about zeroed memory, too, and about handles that
+/// were closed and whose loop is gone.
 ///
 /// # Safety
 ///
 /// `handle` is initialised or zeroed.
-unsafe fn is_initialised(handle: *const uv_handle_t) -> bool {
+unsafe fn is_known(handle: *const uv_handle_t) -> bool {
     // SAFETY: the caller vouches for it.
-    unsafe { !(*handle).loop_.is_null() }
+    unsafe { !(*handle).loop_.is_null() && (*handle).flags & UV_HANDLE_CLOSED == 0 }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_is_active(handle: *const uv_handle_t) -> c_int {
     // SAFETY: the caller gives us a handle.
     unsafe {
-        let active = is_initialised(handle)
-            && engine::with_handle(handle, |engine, key| engine.is_active(key));
+        let active =
+            is_known(handle) && engine::look_at_handle(handle, |engine, key| engine.is_active(key));
         c_int::from(active)
     }
 }
@@ -75,7 +79,7 @@ unsafe extern "C" fn uv_is_closing(handle: *const uv_handle_t) -> c_int {
 unsafe extern "C" fn uv_ref(handle: *mut uv_handle_t) {
     // SAFETY: the caller gives us a handle.
     unsafe {
-        if is_initialised(handle) {
+        if is_known(handle) {
             engine::with_handle(handle, |engine, key| engine.reference(key));
         }
     }
@@ -85,7 +89,7 @@ unsafe extern "C" fn uv_ref(handle: *mut uv_handle_t) {
 unsafe extern "C" fn uv_unref(handle: *mut uv_handle_t) {
     // SAFETY: the caller gives us a handle.
     unsafe {
-        if is_initialised(handle) {
+        if is_known(handle) {
             engine::with_handle(handle, |engine, key| engine.unreference(key));
         }
     }
@@ -95,8 +99,8 @@ unsafe extern "C" fn uv_unref(handle: *mut uv_handle_t) {
 unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
     // SAFETY: the caller gives us a handle.
     unsafe {
-        let referenced = is_initialised(handle)
-            && engine::with_handle(handle, |engine, key| engine.has_reference(key));
+        let referenced = is_known(handle)
+            && engine::look_at_handle(handle, |engine, key| engine.has_reference(key));
         c_int::from(referenced)
     }
 }
@@ -106,7 +110,7 @@ unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
 pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_close_cb) {
     // SAFETY: the caller gives us a handle.
     unsafe {
-        let closes = is_initialised(handle)
+        let closes = is_known(handle)
             && engine::with_handle(handle, |engine, key| engine.close(key)).is_ok();
         if closes {
             (*handle).close_cb = close_cb;
@@ -129,6 +133,9 @@ pub(crate) unsafe extern "C" fn uv_fileno(handle: *const uv_handle_t, fd: *mut c
     // SAFETY: the caller gives us a handle and room for a descriptor.
     unsafe {
         let found = match (*handle).type_ {
+            UV_POLL | UV_UDP | UV_TCP | UV_NAMED_PIPE | UV_TTY if !is_known(handle) => {
+                Err(Errno::EBADF)
+            }
             UV_POLL => engine::with_handle(handle, |engine, key| engine.poll_fd(key)),
             UV_UDP => engine::with_handle(handle, |engine, key| engine.udp_fd(key)),
             UV_TCP | UV_NAMED_PIPE | UV_TTY => {

@@ -31,7 +31,7 @@ unsafe extern "C" fn uv_loop_init(loop_: *mut uv_loop_t) -> c_int {
         loop_.write_bytes(0, 1);
         (*loop_).data = data;
         (*loop_).internal_fields = state;
-        (*loop_).backend_fd = uv_backend_fd(loop_);
+        mirror_backend_fd(loop_);
     }
     0
 }
@@ -161,7 +161,7 @@ unsafe extern "C" fn uv_loop_fork(loop_: *mut uv_loop_t) -> c_int {
     // SAFETY: the caller gives us a loop of its own.
     unsafe {
         let result = engine::with(loop_, |engine| engine.fork());
-        (*loop_).backend_fd = uv_backend_fd(loop_);
+        mirror_backend_fd(loop_);
         engine::code(result)
     }
 }
@@ -175,7 +175,7 @@ unsafe extern "C" fn uv_stop(loop_: *mut uv_loop_t) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_now(loop_: *const uv_loop_t) -> u64 {
     // SAFETY: the caller gives us a loop of its own.
-    unsafe { engine::with(loop_.cast_mut(), |engine| engine.now()) }
+    unsafe { engine::look(loop_, |engine| engine.now()) }
 }
 
 #[unsafe(no_mangle)]
@@ -184,10 +184,26 @@ unsafe extern "C" fn uv_update_time(loop_: *mut uv_loop_t) {
     unsafe { engine::with(loop_, |engine| engine.update_time()) }
 }
 
+/// Writes down the poller's descriptor.
+///
+/// # Safety
+///
+/// `loop_` is an initialised loop of the caller's.
+unsafe fn mirror_backend_fd(loop_: *mut uv_loop_t) {
+    // SAFETY: the caller vouches for it.
+    unsafe { (*loop_).backend_fd = engine::look(loop_, |engine| engine.backend_fd().unwrap_or(-1)) }
+}
+
+/// Whoever asks may wait for the descriptor in ways of its own.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_backend_fd(loop_: *const uv_loop_t) -> c_int {
     // SAFETY: the caller gives us a loop of its own.
-    unsafe { engine::with(loop_.cast_mut(), |engine| engine.backend_fd().unwrap_or(-1)) }
+    unsafe {
+        if !engine::look(loop_, |engine| engine.is_embedded()) {
+            engine::with(loop_.cast_mut(), |engine| engine.embed());
+        }
+        (*loop_).backend_fd
+    }
 }
 
 #[unsafe(no_mangle)]

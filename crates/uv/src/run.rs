@@ -1,7 +1,7 @@
 //! `uv_run`: asks the engine for the next thing to call, and calls it.
 
-use crate::abi::{LoopWatcher, uv_async_t, uv_handle_t, uv_loop_t, uv_poll_t, uv_timer_t};
-use crate::abi::{uv_connect_t, uv_shutdown_t, uv_stream_t};
+use crate::abi::{LoopWatcher, UV_HANDLE_CLOSED, uv_async_t, uv_handle_t, uv_loop_t, uv_poll_t};
+use crate::abi::{uv_connect_t, uv_shutdown_t, uv_stream_t, uv_timer_t};
 use crate::{engine, process, signal, stream, udp};
 use blacklight_engine::{Event, Mode, Run};
 use std::ffi::c_int;
@@ -112,6 +112,7 @@ unsafe fn dispatch(event: Event) {
             }
             Event::Closed(token) => {
                 let handle = engine::handle::<uv_handle_t>(token);
+                (*handle).flags |= UV_HANDLE_CLOSED;
                 if let Some(cb) = (*handle).close_cb {
                     cb(handle);
                 }

@@ -107,7 +107,7 @@ unsafe extern "C" fn uv_timer_get_repeat(timer: *const uv_timer_t) -> u64 {
 unsafe extern "C" fn uv_timer_get_due_in(timer: *const uv_timer_t) -> u64 {
     // SAFETY: the caller gives us a timer.
     unsafe {
-        let now = engine::with((*timer).handle.loop_, |engine| engine.now());
+        let now = engine::look((*timer).handle.loop_, |engine| engine.now());
         (*timer).timeout.saturating_sub(now)
     }
 }

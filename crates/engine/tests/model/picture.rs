@@ -80,7 +80,7 @@ impl Picture {
             is_unused: model.all.is_empty(),
             now_ns: model.now_ns,
             now_ms: model.now_ns / NS_PER_MS,
-            backend_timeout: model.poll_timeout(),
+            backend_timeout: model.backend_timeout(),
             loop_count: model.loop_count,
             events: model.events,
             events_waiting: (!measures_idle_time).then_some(model.events_waiting),

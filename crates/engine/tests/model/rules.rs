@@ -417,6 +417,15 @@ impl Model {
         Some(self.handles[next].due_ns.saturating_sub(self.now_ns))
     }
 
+    /// How long somebody else may wait in our place: not before the kernel has been asked for all
+    /// that is wanted.
+    pub(crate) fn backend_timeout(&self) -> Option<u64> {
+        match (self.handles.iter()).any(|handle| handle.wanted & !handle.asked != 0) {
+            true => Some(0),
+            false => self.poll_timeout(),
+        }
+    }
+
     /// The started timer that is due first.
     pub(crate) fn next_timer(&self) -> Option<usize> {
         let is_started =

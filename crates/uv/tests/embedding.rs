@@ -1,0 +1,293 @@
+//! Loops that somebody else waits for, by their descriptor and time-out, through the C interface.
+//! Some programs ask whether the descriptor is readable; others take events from it.
+
+use std::cell::Cell;
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::ptr::{null, null_mut};
+use uv as _;
+
+const NOWAIT: c_int = 2;
+const UV_READABLE: c_int = 1;
+
+/// Longer than anything here takes: whoever is asleep until then would be for ever.
+const GUARD_MS: c_int = 20_000;
+
+/// A loop or a handle: all of them begin with `data`, and this is room for any.
+#[repr(C, align(16))]
+struct Room {
+    data: *mut c_void,
+    rest: [u8; 1400],
+}
+
+impl Room {
+    fn new() -> Box<Room> {
+        Box::new(Room {
+            data: null_mut(),
+            rest: [0; 1400],
+        })
+    }
+}
+
+#[repr(C)]
+struct Buf {
+    base: *mut c_char,
+    len: usize,
+}
+
+#[repr(C)]
+struct ProcessOptions {
+    exit_cb: Option<unsafe extern "C" fn(*mut Room, i64, c_int)>,
+    file: *const c_char,
+    args: *const *const c_char,
+    env: *const *const c_char,
+    cwd: *const c_char,
+    flags: c_uint,
+    stdio_count: c_int,
+    stdio: *const c_void,
+    uid: c_uint,
+    gid: c_uint,
+}
+
+type Callback = unsafe extern "C" fn(*mut Room, c_int);
+
+unsafe extern "C" {
+    fn uv_loop_init(lp: *mut Room) -> c_int;
+    fn uv_loop_close(lp: *mut Room) -> c_int;
+    fn uv_loop_alive(lp: *const Room) -> c_int;
+    fn uv_run(lp: *mut Room, mode: c_int) -> c_int;
+    fn uv_backend_fd(lp: *const Room) -> c_int;
+    fn uv_backend_timeout(lp: *const Room) -> c_int;
+    fn uv_close(handle: *mut Room, cb: Option<unsafe extern "C" fn()>);
+    fn uv_poll_init(lp: *mut Room, poll: *mut Room, fd: c_int) -> c_int;
+    fn uv_poll_start(
+        poll: *mut Room,
+        events: c_int,
+        cb: unsafe extern "C" fn(*mut Room, c_int, c_int),
+    ) -> c_int;
+    fn uv_ip4_addr(ip: *const c_char, port: c_int, address: *mut libc::sockaddr_in) -> c_int;
+    fn uv_tcp_init(lp: *mut Room, tcp: *mut Room) -> c_int;
+    fn uv_tcp_bind(tcp: *mut Room, address: *const libc::sockaddr_in, flags: c_uint) -> c_int;
+    fn uv_tcp_getsockname(
+        tcp: *const Room,
+        address: *mut libc::sockaddr_in,
+        len: *mut c_int,
+    ) -> c_int;
+    fn uv_listen(tcp: *mut Room, backlog: c_int, cb: Callback) -> c_int;
+    fn uv_accept(server: *mut Room, client: *mut Room) -> c_int;
+    fn uv_read_start(
+        stream: *mut Room,
+        alloc: unsafe extern "C" fn(*mut Room, usize, *mut Buf),
+        read: unsafe extern "C" fn(*mut Room, isize, *const Buf),
+    ) -> c_int;
+    fn uv_try_write(stream: *mut Room, bufs: *const Buf, count: c_uint) -> c_int;
+    fn uv_spawn(lp: *mut Room, process: *mut Room, options: *const ProcessOptions) -> c_int;
+}
+
+/// A way to wait for a descriptor for so many milliseconds; whether there was something.
+type Wait = fn(c_int, c_int) -> bool;
+
+fn by_looking(fd: c_int, timeout_ms: c_int) -> bool {
+    let mut poll = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: there is one to look at.
+    unsafe { libc::poll(&mut poll, 1, timeout_ms) == 1 }
+}
+
+/// As the kernel tells some events once, this one keeps them from the loop.
+fn by_taking(fd: c_int, timeout_ms: c_int) -> bool {
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    // SAFETY: there is room for one event.
+    unsafe { libc::epoll_wait(fd, &mut event, 1, timeout_ms) == 1 }
+}
+
+/// Runs the loop as one does who embeds it, until `is_done`.
+fn drive(lp: &mut Room, wait: Wait, is_done: impl Fn() -> bool) {
+    while !is_done() {
+        // SAFETY: the loop is initialised.
+        unsafe {
+            assert_eq!(uv_loop_alive(lp), 1);
+            match uv_backend_timeout(lp) {
+                -1 => assert!(wait(uv_backend_fd(lp), GUARD_MS), "asleep for ever"),
+                timeout_ms => drop(wait(uv_backend_fd(lp), timeout_ms)),
+            }
+            uv_run(lp, NOWAIT);
+        }
+    }
+}
+
+/// Gives `test` a loop, unless the loop has no descriptor, and closes it; then the handles that
+/// it is given may go.
+fn with_loop(test: impl Fn(&mut Room, Wait) -> Vec<Box<Room>>) {
+    for wait in [by_looking as Wait, by_taking as Wait] {
+        let mut lp = Room::new();
+        // SAFETY: the loop is initialised before use.
+        unsafe {
+            assert_eq!(uv_loop_init(&mut *lp), 0);
+            let mechanism = std::env::var("BLACKLIGHT_POLLER");
+            let handles = match mechanism.is_ok_and(|name| name != "epoll") {
+                true => Vec::new(),
+                false => test(&mut lp, wait),
+            };
+            assert_eq!(uv_run(&mut *lp, 0), 0);
+            assert_eq!(uv_loop_close(&mut *lp), 0);
+            drop(handles);
+        }
+    }
+}
+
+/// The counter that a handle's `data` points to.
+///
+/// # Safety
+///
+/// It does.
+unsafe fn count<'a>(handle: *const Room) -> &'a Cell<u32> {
+    // SAFETY: the caller vouches for it.
+    unsafe { &*(*handle).data.cast::<Cell<u32>>() }
+}
+
+unsafe extern "C" fn on_ready(poll: *mut Room, status: c_int, _: c_int) {
+    assert_eq!(status, 0);
+    // SAFETY: the test keeps a counter there.
+    unsafe {
+        count(poll).set(1);
+        uv_close(poll, None);
+    }
+}
+
+#[test]
+fn what_was_started_before_the_first_run_is_heard_of() {
+    with_loop(|lp, wait| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"x").unwrap();
+        let (mut poll, heard) = (Room::new(), Cell::new(0));
+        poll.data = (&raw const heard).cast_mut().cast();
+        // SAFETY: loop and handle are initialised, and the handle outlives the loop.
+        unsafe {
+            assert_eq!(uv_poll_init(lp, &mut *poll, reader.as_raw_fd()), 0);
+            assert_eq!(uv_poll_start(&mut *poll, UV_READABLE, on_ready), 0);
+            assert_eq!(uv_backend_timeout(lp), 0, "nobody has told the kernel");
+        }
+        drive(lp, wait, || heard.get() == 1);
+        vec![poll]
+    });
+}
+
+unsafe extern "C" fn lend(_: *mut Room, _: usize, buf: *mut Buf) {
+    thread_local!(static ROOM: Cell<[u8; 64]> = const { Cell::new([0; 64]) });
+    // SAFETY: the loop gives us a place for a buffer, and uses it on this thread.
+    unsafe {
+        (*buf).base = ROOM.with(|room| room.as_ptr().cast());
+        (*buf).len = 64;
+    }
+}
+
+/// Answers what it is told.
+unsafe extern "C" fn answer(stream: *mut Room, nread: isize, buf: *const Buf) {
+    // SAFETY: the test keeps a counter there; what was read is in the buffer.
+    unsafe {
+        if nread < 0 {
+            return uv_close(stream, None);
+        }
+        count(stream).set(count(stream).get() + nread as u32);
+        let said = Buf {
+            base: (*buf).base,
+            len: nread as usize,
+        };
+        assert_eq!(uv_try_write(stream, &said, 1), nread as c_int);
+    }
+}
+
+/// The server's `data` is its client.
+unsafe extern "C" fn let_in(server: *mut Room, status: c_int) {
+    assert_eq!(status, 0);
+    // SAFETY: the client is initialised and not open.
+    unsafe {
+        let client = (*server).data.cast::<Room>();
+        assert_eq!(uv_accept(server, client), 0);
+        assert_eq!(uv_read_start(client, lend, answer), 0);
+        uv_close(server, None);
+    }
+}
+
+#[test]
+fn every_message_of_a_connection_is_heard() {
+    with_loop(|lp, wait| {
+        let (mut server, mut client) = (Room::new(), Room::new());
+        let heard = Cell::new(0);
+        client.data = (&raw const heard).cast_mut().cast();
+        server.data = (&raw mut *client).cast();
+        let mut len = size_of::<libc::sockaddr_in>() as c_int;
+        // SAFETY: loop and handles are initialised, and the handles outlive the loop.
+        let port = unsafe {
+            let mut address: libc::sockaddr_in = std::mem::zeroed();
+            assert_eq!(uv_ip4_addr(c"127.0.0.1".as_ptr(), 0, &mut address), 0);
+            assert_eq!(uv_tcp_init(lp, &mut *server), 0);
+            assert_eq!(uv_tcp_init(lp, &mut *client), 0);
+            assert_eq!(uv_tcp_bind(&mut *server, &address, 0), 0);
+            assert_eq!(uv_listen(&mut *server, 8, let_in), 0);
+            assert_eq!(uv_tcp_getsockname(&*server, &mut address, &mut len), 0);
+            u16::from_be(address.sin_port)
+        };
+        let mut peer = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        for message in 1..=5 {
+            peer.write_all(b"x").unwrap();
+            drive(lp, wait, || heard.get() == message);
+            let mut echo = [0];
+            peer.read_exact(&mut echo).unwrap();
+        }
+        vec![server, client]
+    });
+}
+
+unsafe extern "C" fn on_exit(process: *mut Room, status: i64, _: c_int) {
+    assert_eq!(status, 7);
+    // SAFETY: the test keeps a counter there.
+    unsafe {
+        count(process).set(1);
+        uv_close(process, None);
+    }
+}
+
+/// Whether or not the loop had told the kernel of the child before somebody else waited.
+#[test]
+fn the_end_of_a_child_is_heard() {
+    for runs_first in [false, true] {
+        with_loop(|lp, wait| {
+            let (mut process, ended) = (Room::new(), Cell::new(0));
+            process.data = (&raw const ended).cast_mut().cast();
+            let (reader, writer) = std::io::pipe().unwrap();
+            let held = format!("/proc/{}/fd/{}", std::process::id(), reader.as_raw_fd());
+            let script = CString::new(format!("read x < {held}; exit 7")).unwrap();
+            let args = [c"sh".as_ptr(), c"-c".as_ptr(), script.as_ptr(), null()];
+            let options = ProcessOptions {
+                exit_cb: Some(on_exit),
+                file: c"sh".as_ptr(),
+                args: args.as_ptr(),
+                env: null(),
+                cwd: null(),
+                flags: 0,
+                stdio_count: 0,
+                stdio: null(),
+                uid: 0,
+                gid: 0,
+            };
+            // SAFETY: the loop is initialised, and the handle outlives it.
+            unsafe {
+                assert_eq!(uv_spawn(lp, &mut *process, &options), 0);
+                if runs_first {
+                    uv_run(lp, NOWAIT);
+                }
+                assert!(uv_backend_fd(lp) >= 0);
+            }
+            drop(writer);
+            drive(lp, wait, || ended.get() == 1);
+            vec![process]
+        });
+    }
+}
