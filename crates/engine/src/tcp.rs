@@ -19,6 +19,25 @@ pub struct KeepAlive {
     pub count: u32,
 }
 
+impl KeepAlive {
+    /// What libuv probes a connection by that was to be probed before it had a socket.
+    const DEFAULT: KeepAlive = KeepAlive {
+        idle: 60,
+        interval: 1,
+        count: 10,
+    };
+
+    /// The three of them, if the kernel can count as far.
+    fn values(self) -> Result<[i32; 3], Errno> {
+        let values = [self.idle, self.interval, self.count];
+        let is_possible = |value: &u32| (1..=i32::MAX as u32).contains(value);
+        match values.iter().all(is_possible) {
+            true => Ok(values.map(|value| value as i32)),
+            false => Err(Errno::EINVAL),
+        }
+    }
+}
+
 /// Sets the options that were asked for before there was a socket.
 pub(crate) fn apply_options(
     fd: RawFd,
@@ -39,14 +58,10 @@ fn set_keepalive(fd: RawFd, keepalive: Option<KeepAlive>) -> Result<(), Errno> {
     let Some(keepalive) = keepalive else {
         return Ok(());
     };
-    let seconds = |value: u32| i32::try_from(value).map_err(|_| Errno::EINVAL);
-    socket::set_tcp_option(fd, TcpOption::KeepAliveIdle, seconds(keepalive.idle)?)?;
-    socket::set_tcp_option(
-        fd,
-        TcpOption::KeepAliveInterval,
-        seconds(keepalive.interval)?,
-    )?;
-    socket::set_tcp_option(fd, TcpOption::KeepAliveCount, seconds(keepalive.count)?)
+    let [idle, interval, count] = keepalive.values()?;
+    socket::set_tcp_option(fd, TcpOption::KeepAliveIdle, idle)?;
+    socket::set_tcp_option(fd, TcpOption::KeepAliveInterval, interval)?;
+    socket::set_tcp_option(fd, TcpOption::KeepAliveCount, count)
 }
 
 /// How to bind a TCP or UDP socket.
@@ -174,12 +189,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Turns probing of idle connections on or off, now or when there is a socket.
+    /// Turns probing of idle connections on or off, now or when there is a socket. Numbers that
+    /// cannot be are `EINVAL`, or without a socket others in their place; probed it is all the same.
     pub fn tcp_keepalive(&mut self, key: Key, keepalive: Option<KeepAlive>) -> Result<(), Errno> {
         let index = self.open_tcp(key)?;
         if let Ok(fd) = self.raw_fd(index) {
             return set_keepalive(fd, keepalive);
         }
+        let keepalive = keepalive.map(|keepalive| match keepalive.values() {
+            Ok(_) => keepalive,
+            Err(_) => KeepAlive::DEFAULT,
+        });
         self.stream_extra(index)?.keepalive = keepalive;
         Ok(())
     }

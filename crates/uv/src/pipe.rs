@@ -9,8 +9,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint};
 /// Fails on names that are too long, where the older functions cut them.
 const UV_PIPE_NO_TRUNCATE: c_uint = 1;
 
-/// The longest name that a Unix socket can have, a path's NUL not counted.
-const MAX_NAME: usize = 107;
+/// The longest name that a Unix socket can have. A path that long has no NUL at its end.
+const MAX_NAME: usize = 108;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_pipe_init(
@@ -74,11 +74,9 @@ unsafe fn name<'a>(name: *const c_char, len: usize, flags: c_uint) -> Result<&'a
     if is_path && name.contains(&0) {
         return Err(Errno::EINVAL);
     }
-    // An abstract name needs no NUL at its end, and has one in front.
-    let longest = if is_path { MAX_NAME } else { MAX_NAME + 1 };
-    match name.len() > longest {
+    match name.len() > MAX_NAME {
         true if flags & UV_PIPE_NO_TRUNCATE != 0 => Err(Errno::EINVAL),
-        true => Ok(&name[..longest]),
+        true => Ok(&name[..MAX_NAME]),
         false => Ok(name),
     }
 }
@@ -208,6 +206,8 @@ unsafe fn copy_name(address: &Address, buffer: *mut c_char, size: *mut usize) ->
     Ok(())
 }
 
+/// Without a name, none is what is copied.
+///
 /// # Safety
 ///
 /// The caller gives us a handle and a buffer.
@@ -224,7 +224,13 @@ unsafe fn socket_name(
         }
         let address =
             engine::with_handle(pipe.cast(), |engine, key| engine.stream_address(key, peer));
-        engine::code(address.and_then(|address| copy_name(&address, buffer, size)))
+        engine::code(match address {
+            Ok(address) => copy_name(&address, buffer, size),
+            Err(error) => {
+                *size = 0;
+                Err(error)
+            }
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Streams: what TCP, pipe and terminal handles have in common.
 
 use crate::abi::{
-    UV_HANDLE_READABLE, UV_HANDLE_WRITABLE, UV_SHUTDOWN, UV_UDP, UV_WRITE, uv_alloc_cb, uv_buf_t,
-    uv_connection_cb, uv_handle_t, uv_loop_t, uv_read_cb, uv_shutdown_cb, uv_shutdown_t,
-    uv_stream_t, uv_write_cb, uv_write_t,
+    UV_HANDLE_READABLE, UV_HANDLE_WRITABLE, UV_NAMED_PIPE, UV_SHUTDOWN, UV_TCP, UV_UDP, UV_WRITE,
+    uv_alloc_cb, uv_buf_t, uv_connection_cb, uv_handle_t, uv_loop_t, uv_read_cb, uv_shutdown_cb,
+    uv_shutdown_t, uv_stream_t, uv_write_cb, uv_write_t,
 };
 use crate::{alloc, engine};
 use blacklight_engine::{Buffers, Descriptor, Errno, Key};
@@ -523,6 +523,9 @@ unsafe fn buffer_size(
     let mut fd = -1;
     // SAFETY: the caller vouches for both.
     unsafe {
+        if !matches!((*handle).type_, UV_TCP | UV_NAMED_PIPE | UV_UDP) {
+            return Errno::ENOTSUP.code();
+        }
         let found = crate::handle::uv_fileno(handle, &mut fd);
         if found != 0 {
             return found;

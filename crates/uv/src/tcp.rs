@@ -198,9 +198,6 @@ unsafe extern "C" fn uv_tcp_keepalive_ex(
         interval: intvl,
         count: cnt,
     });
-    if on != 0 && (idle < 1 || intvl < 1 || cnt < 1) {
-        return Errno::EINVAL.code();
-    }
     // SAFETY: the caller gives us a handle.
     unsafe {
         engine::code(engine::with_handle(tcp.cast(), |engine, key| {

@@ -97,7 +97,8 @@ impl Engine {
     /// has no name that they could connect to.
     pub fn stream_listen(&mut self, key: Key, backlog: i32) -> Result<(), Errno> {
         let index = self.open_stream(key)?;
-        if let Some(error) = self.stream_mut(index).delayed_error.take() {
+        // It is the same each time, until the handle is bound to another address.
+        if let Some(error) = self.stream(index).delayed_error {
             return Err(error);
         }
         match self.stream(index).kind {
@@ -335,8 +336,11 @@ impl Engine {
 
     /// The name that a connected or bound stream has, or its peer.
     pub fn stream_address(&self, key: Key, peer: bool) -> Result<Address, Errno> {
-        let index = self.open_stream(key)?;
-        if let Some(error) = self.stream(index).delayed_error {
+        let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
+        let stream = self.stream(index);
+        if stream.kind == HandleKind::Tcp
+            && let Some(error) = stream.delayed_error
+        {
             return Err(error);
         }
         let fd = self.raw_fd(index)?;

@@ -514,8 +514,10 @@ impl Engine {
         stream.readable = false;
         stream.writable = false;
         stream.listening = false;
-        stream.fd = None;
         stream.accepted = None;
+        // Kept until its name is gone: whoever finds a name without a server takes it over, and
+        // we would take it from them.
+        let _socket = stream.fd.take();
         let extra = std::mem::replace(&mut stream.extra, NIL);
         if extra != NIL {
             let Extra { path, .. } = std::mem::take(&mut self.streams.extras[extra]);

@@ -1,0 +1,254 @@
+//! What is answered in states that programs should not ask in, and do.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
+use std::ptr::null_mut;
+use uv as _;
+
+const NO_TRUNCATE: c_uint = 1;
+
+/// A loop or a handle: all of them begin with `data`, and this is room for any.
+#[repr(C, align(16))]
+struct Room {
+    data: *mut c_void,
+    rest: [u8; 1400],
+}
+
+impl Room {
+    fn new() -> Box<Room> {
+        Box::new(Room {
+            data: null_mut(),
+            rest: [0; 1400],
+        })
+    }
+}
+
+type Callback = unsafe extern "C" fn(*mut Room, c_int);
+
+unsafe extern "C" {
+    fn uv_loop_init(lp: *mut Room) -> c_int;
+    fn uv_loop_close(lp: *mut Room) -> c_int;
+    fn uv_run(lp: *mut Room, mode: c_int) -> c_int;
+    fn uv_close(handle: *mut Room, cb: Option<unsafe extern "C" fn()>);
+    fn uv_is_active(handle: *const Room) -> c_int;
+    fn uv_is_closing(handle: *const Room) -> c_int;
+    fn uv_has_ref(handle: *const Room) -> c_int;
+    fn uv_ref(handle: *mut Room);
+    fn uv_unref(handle: *mut Room);
+    fn uv_fileno(handle: *const Room, fd: *mut c_int) -> c_int;
+    fn uv_timer_init(lp: *mut Room, timer: *mut Room) -> c_int;
+    fn uv_ip4_addr(ip: *const c_char, port: c_int, address: *mut libc::sockaddr_in) -> c_int;
+    fn uv_tcp_init(lp: *mut Room, tcp: *mut Room) -> c_int;
+    fn uv_tcp_init_ex(lp: *mut Room, tcp: *mut Room, flags: c_uint) -> c_int;
+    fn uv_tcp_bind(tcp: *mut Room, address: *const libc::sockaddr_in, flags: c_uint) -> c_int;
+    fn uv_tcp_keepalive(tcp: *mut Room, on: c_int, delay: c_uint) -> c_int;
+    fn uv_tcp_keepalive_ex(
+        tcp: *mut Room,
+        on: c_int,
+        idle: c_uint,
+        interval: c_uint,
+        count: c_uint,
+    ) -> c_int;
+    fn uv_tcp_getsockname(
+        tcp: *const Room,
+        address: *mut libc::sockaddr_in,
+        len: *mut c_int,
+    ) -> c_int;
+    fn uv_listen(tcp: *mut Room, backlog: c_int, cb: Callback) -> c_int;
+    fn uv_pipe_init(lp: *mut Room, pipe: *mut Room, ipc: c_int) -> c_int;
+    fn uv_pipe_bind(pipe: *mut Room, name: *const c_char) -> c_int;
+    fn uv_pipe_bind2(pipe: *mut Room, name: *const c_char, len: usize, flags: c_uint) -> c_int;
+    fn uv_pipe_getsockname(pipe: *const Room, name: *mut c_char, size: *mut usize) -> c_int;
+    fn uv_send_buffer_size(handle: *mut Room, value: *mut c_int) -> c_int;
+    fn uv_recv_buffer_size(handle: *mut Room, value: *mut c_int) -> c_int;
+}
+
+/// Gives `test` a loop and a handle to initialise, and closes both. What it returns is checked
+/// after that, with the handle.
+fn with_handle(test: impl FnOnce(&mut Room, &mut Room)) -> Box<Room> {
+    let (mut lp, mut handle) = (Room::new(), Room::new());
+    // SAFETY: the loop is initialised before use, the handle by the test.
+    unsafe {
+        assert_eq!(uv_loop_init(&mut *lp), 0);
+        test(&mut lp, &mut handle);
+        uv_close(&mut *handle, None);
+        assert_eq!(uv_run(&mut *lp, 0), 0);
+        assert_eq!(uv_loop_close(&mut *lp), 0);
+    }
+    handle
+}
+
+fn localhost(port: u16) -> libc::sockaddr_in {
+    // SAFETY: the address is valid as zeroes, and filled in.
+    unsafe {
+        let mut address: libc::sockaddr_in = std::mem::zeroed();
+        assert_eq!(
+            uv_ip4_addr(c"127.0.0.1".as_ptr(), c_int::from(port), &mut address),
+            0
+        );
+        address
+    }
+}
+
+fn option(tcp: &Room, level: c_int, name: c_int) -> c_int {
+    let (mut fd, mut value) = (-1, -1);
+    let mut size = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the handle is initialised and open, and the value as large as we say.
+    unsafe {
+        assert_eq!(uv_fileno(tcp, &mut fd), 0);
+        let value = (&raw mut value).cast();
+        assert_eq!(libc::getsockopt(fd, level, name, value, &mut size), 0);
+    }
+    value
+}
+
+/// Whether a connection is probed, and after how many seconds.
+fn probing(tcp: &Room) -> (bool, c_int) {
+    let is_on = option(tcp, libc::SOL_SOCKET, libc::SO_KEEPALIVE) == 1;
+    (is_on, option(tcp, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE))
+}
+
+/// Node turns keep-alive on like this unless it is told a delay, and does not look at the answer.
+#[test]
+fn keepalive_without_a_delay_is_on() {
+    with_handle(|lp, tcp| {
+        // SAFETY: loop and handle are initialised.
+        unsafe {
+            assert_eq!(uv_tcp_init_ex(lp, tcp, libc::AF_INET as c_uint), 0);
+            let (_, default) = probing(tcp);
+            assert_eq!(uv_tcp_keepalive(tcp, 1, 0), -libc::EINVAL);
+            assert_eq!(probing(tcp), (true, default));
+            assert_eq!(uv_tcp_keepalive(tcp, 0, 0), 0);
+            for (idle, interval, count) in [(5, 0, 3), (5, 3, 0), (c_uint::MAX, 1, 1)] {
+                let set = uv_tcp_keepalive_ex(tcp, 1, idle, interval, count);
+                assert_eq!(set, -libc::EINVAL);
+                assert_eq!(probing(tcp), (true, default));
+            }
+        }
+    });
+    for (delay, expected) in [(0, 60), (77, 77)] {
+        with_handle(|lp, tcp| {
+            // SAFETY: likewise.
+            unsafe {
+                assert_eq!(uv_tcp_init(lp, tcp), 0);
+                assert_eq!(uv_tcp_keepalive(tcp, 1, delay), 0, "there is no socket yet");
+                assert_eq!(uv_tcp_bind(tcp, &localhost(0), 0), 0);
+                assert_eq!(probing(tcp), (true, expected));
+            }
+        });
+    }
+}
+
+unsafe extern "C" fn never(_: *mut Room, _: c_int) {}
+
+#[test]
+fn an_address_in_use_stays_in_use() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = localhost(other.local_addr().unwrap().port());
+    with_handle(|lp, tcp| {
+        let mut address = localhost(0);
+        let mut len = size_of::<libc::sockaddr_in>() as c_int;
+        // SAFETY: loop and handle are initialised.
+        unsafe {
+            assert_eq!(uv_tcp_init(lp, tcp), 0);
+            assert_eq!(uv_tcp_bind(tcp, &taken, 0), 0);
+            for _ in 0..3 {
+                assert_eq!(uv_listen(tcp, 8, never), -libc::EADDRINUSE);
+                let named = uv_tcp_getsockname(tcp, &mut address, &mut len);
+                assert_eq!(named, -libc::EADDRINUSE);
+            }
+            assert_eq!(uv_tcp_bind(tcp, &localhost(0), 0), 0);
+            assert_eq!(uv_listen(tcp, 8, never), 0);
+            uv_close(tcp, None);
+            let named = uv_tcp_getsockname(tcp, &mut address, &mut len);
+            assert_eq!(named, -libc::EBADF);
+        }
+    });
+}
+
+#[test]
+fn a_closed_handle_is_asked_when_its_loop_is_gone() {
+    let mut timer = with_handle(|lp, timer| {
+        // SAFETY: the loop is initialised.
+        unsafe { assert_eq!(uv_timer_init(lp, timer), 0) }
+    });
+    let mut tcp = with_handle(|lp, tcp| {
+        // SAFETY: likewise.
+        unsafe { assert_eq!(uv_tcp_init_ex(lp, tcp, libc::AF_INET as c_uint), 0) }
+    });
+    let mut fd = -1;
+    for (handle, no_descriptor) in [(&mut *timer, libc::EINVAL), (&mut *tcp, libc::EBADF)] {
+        // SAFETY: the handle was initialised and closed.
+        unsafe {
+            uv_ref(handle);
+            uv_unref(handle);
+            uv_close(handle, None);
+            assert_eq!(uv_is_active(handle), 0);
+            assert_eq!(uv_has_ref(handle), 0);
+            assert_eq!(uv_is_closing(handle), 1);
+            assert_eq!(uv_fileno(handle, &mut fd), -no_descriptor);
+        }
+    }
+}
+
+#[test]
+fn only_sockets_have_buffers() {
+    with_handle(|lp, timer| {
+        let mut value = 0;
+        // SAFETY: loop and handle are initialised.
+        unsafe {
+            assert_eq!(uv_timer_init(lp, timer), 0);
+            assert_eq!(uv_send_buffer_size(timer, &mut value), -libc::ENOTSUP);
+            assert_eq!(uv_recv_buffer_size(timer, &mut value), -libc::ENOTSUP);
+            assert_eq!(uv_send_buffer_size(timer, null_mut()), -libc::EINVAL);
+        }
+    });
+}
+
+/// The name of a bound pipe, or the error, and what is said of its length.
+fn name_of(pipe: &Room, room: usize) -> Result<Vec<u8>, (c_int, usize)> {
+    let (mut name, mut size) = (vec![b'#'; 200], room);
+    // SAFETY: the handle is initialised, and there is more room than we say.
+    let status = unsafe { uv_pipe_getsockname(pipe, name.as_mut_ptr().cast(), &mut size) };
+    match status {
+        0 => Ok(name[..size].to_vec()),
+        error => Err((error, size)),
+    }
+}
+
+/// The kernel takes paths that fill its field, without a NUL at their end.
+#[test]
+fn a_path_may_be_as_long_as_the_kernel_has_room() {
+    let dir = std::env::temp_dir().join(format!("states-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut path = dir.join("").as_os_str().as_bytes().to_vec();
+    path.resize(120, b'x');
+    path.push(0);
+    let name = path.as_ptr().cast::<c_char>();
+    for len in [106, 107, 108] {
+        with_handle(|lp, pipe| {
+            // SAFETY: loop and handle are initialised, and the name is longer than that.
+            unsafe {
+                assert_eq!(uv_pipe_init(lp, pipe, 0), 0);
+                assert_eq!(name_of(pipe, 50), Err((-libc::EBADF, 0)), "nothing is open");
+                assert_eq!(uv_pipe_bind2(pipe, name, len, NO_TRUNCATE), 0);
+                assert_eq!(name_of(pipe, 200), Ok(path[..len].to_vec()));
+                assert_eq!(name_of(pipe, len), Err((-libc::ENOBUFS, len + 1)));
+            }
+        });
+    }
+    with_handle(|lp, pipe| {
+        // SAFETY: likewise; the name ends in a NUL.
+        unsafe {
+            assert_eq!(uv_pipe_init(lp, pipe, 0), 0);
+            let bound = uv_pipe_bind2(pipe, name, 109, NO_TRUNCATE);
+            assert_eq!(bound, -libc::EINVAL);
+            assert_eq!(uv_pipe_bind(pipe, name), 0, "what is too long is cut");
+            assert_eq!(name_of(pipe, 200), Ok(path[..108].to_vec()));
+        }
+    });
+    let left: Vec<_> = std::fs::read_dir(&dir).unwrap().collect();
+    assert!(left.is_empty(), "a pipe takes its name along: {left:?}");
+    std::fs::remove_dir(&dir).unwrap();
+}
