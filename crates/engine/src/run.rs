@@ -27,7 +27,7 @@ use crate::event::Event;
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
 use crate::slab::NIL;
-use crate::spin::{Measure, NO_SLEEP_NS, Next};
+use crate::spin::{NO_SLEEP_NS, Next};
 use crate::{stream, udp};
 use blacklight_sys::{Errno, Timeout, clock};
 
@@ -426,11 +426,7 @@ impl Engine {
                     self.slept = spun;
                     self.update_time();
                 } else {
-                    let measure = match may_look && timeout != Some(0) {
-                        true => self.price_of_sleep.begin(),
-                        false => None,
-                    };
-                    self.slept = self.wait(timeout, measure) || spun;
+                    self.slept = self.wait(timeout) || spun;
                     self.receiver.signalled = false;
                     if timeout != Some(0) {
                         self.receiver.awake();
@@ -482,7 +478,9 @@ impl Engine {
             self.idle_time.enter(begun_ns);
         }
         let mut told = Ok(0);
+        let mut looks = 0;
         let mut look = || {
+            looks += 1;
             told = self.poller.look();
             told != Ok(0)
                 || !self.receiver.mailbox.is_empty()
@@ -491,12 +489,13 @@ impl Engine {
         };
         let at_once = look();
         // In a sandbox or under a debugger a look may cost as much as the sleep.
-        let is_cheap = || clock::monotonic_ns() - begun_ns <= worth_ns / 4;
-        let ended = at_once || (is_cheap() && spin.until(rest_ns, limit_ns, look));
+        let is_dear = !at_once && clock::monotonic_ns() - begun_ns > worth_ns / 4;
+        let ended = at_once || (!is_dear && spin.until(rest_ns, limit_ns, look));
         // A poller that fails is seen to when it is asked to sleep.
         let found = ended && told.is_ok();
-        // What was there at once would have been there for a sleeper too.
-        if !at_once {
+        // What was there at once would have been there for a sleeper too, and nothing is learnt
+        // where others have kept the processor.
+        if looks > 1 || is_dear {
             self.io_spin.end(found);
         }
         self.update_time();
@@ -518,11 +517,15 @@ impl Engine {
 
     /// One call of the poller; whether it has slept before it returned. An interrupted call
     /// is one without events.
-    fn wait(&mut self, timeout: Timeout, measure: Option<Measure>) -> bool {
+    fn wait(&mut self, timeout: Timeout) -> bool {
         let timed = self.measures_idle_time && timeout != Some(0);
         if timed {
             self.idle_time.enter(self.poller.now_ns());
         }
+        let measure = match timeout != Some(0) && self.poller.is_epoll() {
+            true => self.price_of_sleep.begin(),
+            false => None,
+        };
         let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
         self.update_time();
         if let Some(measure) = measure {

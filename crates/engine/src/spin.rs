@@ -21,12 +21,8 @@ const SPIN_NS: u64 = 20_000;
 /// The most that a sleep is taken to cost.
 const MAX_PRICE_NS: u64 = 25_000;
 
-/// So many sleeps are left out after the first that was measured, and then ever more, since to
-/// measure one takes two system calls.
-const SAMPLE: u32 = 8;
-
-/// The most sleeps that are left out.
-const MAX_SAMPLE: u32 = 256;
+/// One of so many sleeps is measured.
+const SAMPLE: u32 = 32;
 
 /// A wait that returned this fast has not slept: what it was for was there before.
 pub(crate) const NO_SLEEP_NS: u64 = 10_000;
@@ -230,8 +226,6 @@ pub(crate) struct Price {
     ns: u64,
     /// Sleeps until the next is measured.
     unmeasured: u32,
-    /// Sleeps to leave out between the last that was measured and the next.
-    left_out: u32,
 }
 
 /// A sleep that is measured.
@@ -273,12 +267,10 @@ impl Price {
     /// Learns from a sleep that is over.
     pub(crate) fn end(&mut self, measure: Measure) {
         let cpu_ns = clock::thread_cpu_ns() - measure.cpu_ns;
+        self.unmeasured = SAMPLE;
         if clock::monotonic_ns() - measure.begun_ns > NO_SLEEP_NS {
             self.learn(cpu_ns);
-            self.left_out = (2 * self.left_out).min(MAX_SAMPLE);
         }
-        self.left_out = self.left_out.max(SAMPLE);
-        self.unmeasured = self.left_out;
     }
 
     fn learn(&mut self, ns: u64) {
@@ -388,22 +380,17 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_are_measured_ever_less_often() {
+    fn one_of_many_sleeps_is_measured() {
         let mut price = Price::default();
-        let mut measured = Vec::new();
-        for sleep in 0..10 * MAX_SAMPLE {
+        let mut measured = 0;
+        for _ in 0..4 * (SAMPLE + 1) {
             if let Some(measure) = price.begin() {
                 clock::sleep_ns(2 * NO_SLEEP_NS);
                 price.end(measure);
-                measured.push(sleep);
+                measured += 1;
             }
         }
+        assert_eq!(measured, 4);
         assert!(price.worth_ns() > 0);
-        assert_eq!(
-            measured[..4],
-            [0, SAMPLE + 1, 3 * SAMPLE + 2, 7 * SAMPLE + 3]
-        );
-        let last = measured.last_chunk::<2>().unwrap();
-        assert_eq!(last[1] - last[0], MAX_SAMPLE + 1);
     }
 }
