@@ -1,12 +1,16 @@
 //! Loops that somebody else waits for, by their descriptor and time-out, through the C interface.
 //! Some programs ask whether the descriptor is readable; others take events from it.
 
+#[path = "support/room.rs"]
+mod room;
+
+use room::Room;
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 use uv as _;
 
 const NOWAIT: c_int = 2;
@@ -14,22 +18,6 @@ const UV_READABLE: c_int = 1;
 
 /// Longer than anything here takes: whoever is asleep until then would be for ever.
 const GUARD_MS: c_int = 20_000;
-
-/// A loop or a handle: all of them begin with `data`, and this is room for any.
-#[repr(C, align(16))]
-struct Room {
-    data: *mut c_void,
-    rest: [u8; 1400],
-}
-
-impl Room {
-    fn new() -> Box<Room> {
-        Box::new(Room {
-            data: null_mut(),
-            rest: [0; 1400],
-        })
-    }
-}
 
 #[repr(C)]
 struct Buf {

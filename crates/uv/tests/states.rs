@@ -1,28 +1,16 @@
 //! What is answered in states that programs should not ask in, and do.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+#[path = "support/room.rs"]
+mod room;
+
+use room::Room;
+use std::ffi::{c_char, c_int, c_uint};
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
 use uv as _;
 
 const NO_TRUNCATE: c_uint = 1;
-
-/// A loop or a handle: all of them begin with `data`, and this is room for any.
-#[repr(C, align(16))]
-struct Room {
-    data: *mut c_void,
-    rest: [u8; 1400],
-}
-
-impl Room {
-    fn new() -> Box<Room> {
-        Box::new(Room {
-            data: null_mut(),
-            rest: [0; 1400],
-        })
-    }
-}
 
 type Callback = unsafe extern "C" fn(*mut Room, c_int);
 

@@ -1,27 +1,15 @@
 //! Functions that programs use and no test of libuv's own reaches, where no other test of ours
 //! does either.
 
+#[path = "support/room.rs"]
+mod room;
+
+use room::Room;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::ptr::{null, null_mut};
 use uv as _;
-
-/// A loop, a handle or a request: all of them begin with `data`, and this is room for any.
-#[repr(C, align(16))]
-struct Room {
-    data: *mut c_void,
-    rest: [u8; 1400],
-}
-
-impl Room {
-    fn new() -> Box<Room> {
-        Box::new(Room {
-            data: null_mut(),
-            rest: [0; 1400],
-        })
-    }
-}
 
 #[repr(C)]
 struct Buf {
