@@ -69,7 +69,7 @@ impl FsChange {
     fn of(path: Option<PathBuf>, change: Result<Change, Errno>) -> io::Result<FsChange> {
         let kind = match change {
             Ok(Change::ANYTHING) if path.is_none() => ChangeKind::Overflow,
-            Ok(Change::CHANGED) => ChangeKind::Changed,
+            Ok(Change::CHANGED | Change::FOLDER_CHANGED) => ChangeKind::Changed,
             Ok(_) => ChangeKind::Renamed,
             Err(error) => {
                 let error = io::Error::from(error);
@@ -306,6 +306,7 @@ mod tests {
         let of = |name: Option<&str>, change| FsChange::of(name.map(PathBuf::from), change);
         let kind = |name, change| of(name, Ok(change)).unwrap().kind;
         assert_eq!(kind(Some("a"), Change::CHANGED), ChangeKind::Changed);
+        assert_eq!(kind(Some("a"), Change::FOLDER_CHANGED), ChangeKind::Changed);
         assert_eq!(kind(Some("a"), Change::RENAMED), ChangeKind::Renamed);
         assert_eq!(kind(None, Change::RENAMED), ChangeKind::Renamed);
         assert_eq!(kind(None, Change::ANYTHING), ChangeKind::Overflow);

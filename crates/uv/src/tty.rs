@@ -62,7 +62,7 @@ unsafe extern "C" fn uv_tty_set_mode(tty: *mut uv_tty_t, mode: c_int) -> c_int {
     unsafe {
         let set = engine::with_handle(tty.cast(), |engine, key| engine.tty_set_mode(key, wanted));
         if set.is_ok() {
-            (*tty).mode = mode;
+            (*tty).mode = wanted as c_int;
         }
         engine::code(set)
     }

@@ -39,6 +39,13 @@ fn a_directory_tells_what_happens_to_its_entries() {
         pairs(&[("sub", RENAME)]),
         "what is below is not told"
     );
+    let anything = RENAME | CHANGE;
+    fs::set_permissions(root.at("sub"), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(watching.events(), pairs(&[("sub", anything)]));
+    fs::set_permissions(&root.0, fs::Permissions::from_mode(0o700)).unwrap();
+    let told = watching.events();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].1, anything, "it goes by its own name");
 }
 
 #[test]

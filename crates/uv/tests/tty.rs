@@ -29,7 +29,8 @@ struct Tty {
     data: *mut c_void,
     before_flags: [u64; 10],
     flags: c_uint,
-    after_flags: [u32; 55],
+    after_flags: [u32; 54],
+    mode: c_int,
 }
 
 #[repr(C, align(16))]
@@ -265,6 +266,7 @@ fn modes_change_the_settings_and_normal_brings_them_back() {
     assert_eq!(flags(slave), before);
     for mode in [RAW, RAW_VT] {
         assert_eq!(set_mode(&mut tty, mode), 0);
+        assert_eq!(tty.mode, RAW, "both are the same here");
         let (input, output, _, local) = flags(slave);
         assert_eq!(input & (libc::ICRNL | libc::IXON | libc::BRKINT), 0);
         assert_eq!(

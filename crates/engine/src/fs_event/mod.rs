@@ -43,16 +43,24 @@ impl Change {
     pub const CHANGED: Change = Change(2);
     /// Nobody knows.
     pub const ANYTHING: Change = Change(3);
+    /// It is a directory, and its attributes are different.
+    pub const FOLDER_CHANGED: Change = Change(4);
 
-    /// The change as libuv's bits.
+    /// The change as libuv's bits. It tells of a directory's attributes by both.
     pub const fn bits(self) -> u32 {
-        self.0
+        match self {
+            Change::FOLDER_CHANGED => Change::ANYTHING.0,
+            Change(bits) => bits,
+        }
     }
 
     fn of(mask: u32) -> Change {
         let changed = mask & (inotify::IN_ATTRIB | inotify::IN_MODIFY) != 0;
         let renamed = mask & !(inotify::IN_ATTRIB | inotify::IN_MODIFY | inotify::IN_ISDIR) != 0;
-        Change(u32::from(renamed) | u32::from(changed) << 1)
+        match changed && !renamed && mask & inotify::IN_ISDIR != 0 {
+            true => Change::FOLDER_CHANGED,
+            false => Change(u32::from(renamed) | u32::from(changed) << 1),
+        }
     }
 }
 
