@@ -10,9 +10,9 @@ use blacklight_engine::{
 use each_mechanism::{GUARD, engine_on, guarded_engine_on, on_each_mechanism, run, told};
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 on_each_mechanism!(
     a_shutdown_waits_for_writes_of_the_same_callback,
@@ -35,6 +35,7 @@ on_each_mechanism!(
     a_crowd_is_let_in_within_a_few_turns,
     a_server_that_is_closed_lets_nobody_in,
     who_is_not_accepted_keeps_the_others_out,
+    what_comes_in_parts_over_a_unix_socket_in_a_tcp_handle_is_read,
 );
 
 /// A message that can be written: the memory that the engine is lent.
@@ -235,6 +236,29 @@ fn refusing_engine() -> Engine {
         ..Faults::default()
     });
     engine
+}
+
+/// Both say that there is no room, but programs wait for room only when they hear the first.
+#[test]
+fn who_tries_to_write_where_there_is_no_room_is_told_to_come_again() {
+    let mut engine = engine_on(Mechanism::Sim(1));
+    let sim = engine.sim().expect("the kernel is simulated");
+    sim.use_kernel();
+    sim.set_faults(Faults {
+        exhaust: 255,
+        ..Faults::default()
+    });
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let stream = pipe_on(&mut engine, 1, ours, true);
+    let mut told = Vec::new();
+    for _ in 0..50 {
+        let mut message = Message::new(1);
+        told.push(engine.stream_try_write(stream, &message.buffers(), None));
+        let passed = std::io::stderr();
+        told.push(engine.stream_try_write_descriptor(stream, b"x", passed.as_fd()));
+    }
+    assert!(told.contains(&Err(Errno::EAGAIN)), "{told:?}");
+    assert!(!told.contains(&Err(Errno::ENOBUFS)), "{told:?}");
 }
 
 #[test]
@@ -683,6 +707,46 @@ fn a_crowd_is_let_in_within_a_few_turns(mechanism: Mechanism) {
     let (server, _clients) = crowd(&mut engine, 5);
     (engine.tcp_simultaneous_accepts(server, false)).unwrap();
     assert_eq!(let_in(&mut engine, server, 5), [1; 5]);
+
+    // To ask for one more than there are would block.
+    let mut engine = engine_on(mechanism);
+    let (server, _clients) = crowd(&mut engine, 5);
+    engine.stream_set_blocking(server, true).unwrap();
+    assert_eq!(let_in(&mut engine, server, 5), [1; 5]);
+}
+
+/// Less than was asked for says of a TCP socket that there is no more. It does not of a Unix
+/// socket, where one read takes no more than what came with one handle.
+fn what_comes_in_parts_over_a_unix_socket_in_a_tcp_handle_is_read(mechanism: Mechanism) {
+    let mut engine = guarded_engine_on(mechanism);
+    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(b"").unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = engine.tcp_init(Token(1), None).unwrap();
+    engine
+        .stream_open(server, descriptor(listener), true, true)
+        .unwrap();
+    engine.stream_listen(server, 1).unwrap();
+    let theirs = UnixStream::connect_addr(&address).unwrap();
+    let ours = engine.tcp_init(Token(2), None).unwrap();
+    run(&mut engine, Mode::Once, |engine, event| {
+        assert_eq!(event, Event::Connection(Token(1), Ok(())));
+        engine.stream_accept(server, ours).unwrap();
+    });
+    engine.close(server).unwrap();
+    engine.read_start(ours).unwrap();
+    let sender = pipe_on(&mut engine, 3, theirs, true);
+    for _ in 0..3 {
+        let passed = std::io::stderr();
+        let sent = engine.stream_try_write_descriptor(sender, b"x", passed.as_fd());
+        assert_eq!(sent, Ok(1));
+    }
+    let mut count = 0;
+    while count < 3 {
+        run(&mut engine, Mode::Once, |engine, event| match event {
+            Event::Read(_) => count += read(engine, ours, 100).unwrap_or(0),
+            event => assert_eq!(event, Event::Closed(Token(1))),
+        });
+    }
 }
 
 fn a_server_that_is_closed_lets_nobody_in(mechanism: Mechanism) {

@@ -150,6 +150,19 @@ impl Errno {
         std::io::Error::last_os_error().into()
     }
 
+    /// Whether it says that the kernel has no room at the moment for what was to be sent.
+    pub fn is_full(self) -> bool {
+        matches!(self, Errno::EAGAIN | Errno::ENOBUFS)
+    }
+
+    /// What a sender who does not want to wait is told: `EAGAIN` where there is no room.
+    pub fn full_is_again(self) -> Errno {
+        match self.is_full() {
+            true => Errno::EAGAIN,
+            false => self,
+        }
+    }
+
     /// The symbolic name, or `None` for a code that libuv does not name.
     pub fn name(self) -> Option<&'static str> {
         self.name_c()?.to_str().ok()

@@ -46,6 +46,12 @@ pub fn status_flags(fd: RawFd) -> Result<libc::c_int, Errno> {
     check(unsafe { libc::fcntl(fd, libc::F_GETFL) })
 }
 
+/// Whether calls on an open descriptor wait for as long as it takes, as they do not with
+/// `O_NONBLOCK`.
+pub fn may_wait(fd: RawFd) -> bool {
+    status_flags(fd).is_ok_and(|flags| flags & libc::O_NONBLOCK == 0)
+}
+
 /// Whether a descriptor can be read from and written to, as it was opened.
 pub fn directions(fd: RawFd) -> Result<(bool, bool), Errno> {
     let mode = status_flags(fd)? & libc::O_ACCMODE;

@@ -19,6 +19,10 @@ pub(crate) struct Backlog {
     at_once: u32,
     turn: u64,
     one_by_one: bool,
+    /// Whether to ask where nobody waits would block.
+    pub(crate) may_block: bool,
+    /// Whether they are TCP connections, whatever the kind of the handle.
+    is_tcp: bool,
 }
 
 impl Engine {
@@ -108,7 +112,9 @@ impl Engine {
             _ => return Err(Errno::EINVAL),
         }
         let fd = self.raw_fd(index).map_err(|_| Errno::EINVAL)?;
-        self.stream_extra(index)?;
+        let extra = self.stream_extra(index)?;
+        extra.backlog.is_tcp = socket::is_tcp(fd);
+        extra.backlog.may_block = fd::may_wait(fd);
         socket::listen(fd, backlog)?;
         self.keep_reserve();
         let stream = self.stream(index);
@@ -165,7 +171,7 @@ impl Engine {
             return 1;
         };
         let backlog = &mut extra.backlog;
-        let grows = !backlog.one_by_one && turn - backlog.turn <= 1;
+        let grows = !backlog.one_by_one && !backlog.may_block && turn - backlog.turn <= 1;
         backlog.at_once = match grows {
             true => (2 * backlog.at_once).clamp(1, MAX_PER_TURN),
             false => 1,
@@ -257,6 +263,8 @@ impl Engine {
         }
         let result = loop {
             match self.accept(fd) {
+                // To ask for one more might block.
+                Ok(_) if fd::may_wait(fd) => break Err(Errno::EAGAIN),
                 Ok(connection) => drop(connection),
                 Err(error) => break Err(error),
             }
@@ -277,17 +285,18 @@ impl Engine {
         }
         let client = self.open_stream(client)?;
         let accepted = self.take_accepted(server)?;
-        let (is_connection, transport, kind) = {
+        let (is_connection, transport) = {
             let server = self.stream(server);
-            (server.listening, server.transport, server.kind)
+            (server.listening, server.transport)
         };
+        let is_tcp = (self.known_extra(server)).is_some_and(|extra| extra.backlog.is_tcp);
         let attached = match is_connection {
             // It is a socket of its server's kind.
             true => self.stream_attach_socket(client, accepted).map(|()| {
                 let client = self.stream_mut(client);
                 client.transport = transport;
                 // A handle of another kind reads in another way.
-                if kind == HandleKind::Tcp && client.kind == kind {
+                if is_tcp && client.kind == HandleKind::Tcp {
                     let watcher = client.watcher;
                     self.io_follow_edges(watcher);
                 }

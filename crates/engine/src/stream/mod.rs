@@ -452,7 +452,11 @@ impl Engine {
             // To find out that there is nothing more would block.
             self.io_follow_levels(self.stream(stream).watcher);
         }
-        fd::set_nonblocking(self.raw_fd(stream)?, !blocking)
+        fd::set_nonblocking(self.raw_fd(stream)?, !blocking)?;
+        if let Some(extra) = self.known_extra(stream) {
+            extra.backlog.may_block = blocking;
+        }
+        Ok(())
     }
 
     /// How many bytes wait to be written.

@@ -194,7 +194,7 @@ impl Engine {
         }
         let is_done = match sent {
             Ok(_) => buffers.bytes() == 0,
-            Err(error) => !matches!(error, Errno::EAGAIN | Errno::ENOBUFS),
+            Err(error) => !error.is_full(),
         };
         let write = self.streams.writes.insert(Write {
             token,
@@ -265,7 +265,8 @@ impl Engine {
             return Err(Errno::EPIPE);
         }
         self.check_passing(index, passes)?;
-        self.transmit(channel, buffers, passes)
+        let written = self.transmit(channel, buffers, passes);
+        written.map_err(Errno::full_is_again)
     }
 
     /// As [`stream_try_write`](Engine::stream_try_write), from slices.
@@ -298,10 +299,12 @@ impl Engine {
             return Err(Errno::EINVAL);
         }
         let fd = self.raw_fd(index)?;
-        let admitted = self.poller.admit(Call::Write, fd, bytes.len())?;
-        Buffers::lend(&[IoSlice::new(&bytes[..admitted])], |buffers| {
+        let admitted =
+            (self.poller.admit(Call::Write, fd, bytes.len())).map_err(Errno::full_is_again)?;
+        let sent = Buffers::lend(&[IoSlice::new(&bytes[..admitted])], |buffers| {
             socket::send_with_descriptor(fd, buffers, passes.as_raw_fd())
-        })
+        });
+        sent.map_err(Errno::full_is_again)
     }
 
     /// Has [`Event::Writable`] follow, once, when all that was queued is written and the kernel
@@ -422,7 +425,7 @@ impl Engine {
                         _ => Attempt::Partly,
                     };
                 }
-                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+                Err(error) if error.is_full() => {
                     if !self.stream(index).blocking || self.wait_writable(index).is_err() {
                         return Attempt::Blocked;
                     }

@@ -62,11 +62,6 @@ enum List {
     Done,
 }
 
-/// The kernel has no room for a datagram at the moment.
-fn is_full(error: Errno) -> bool {
-    matches!(error, Errno::EAGAIN | Errno::ENOBUFS)
-}
-
 impl Engine {
     fn send_list(&mut self, index: u32, list: List) -> &mut Queue {
         let udp = self.udp_mut(index);
@@ -159,7 +154,7 @@ impl Engine {
         let admitted = self.poller.admit(Call::Send, fd, 1);
         match admitted.and_then(|_| datagram::send(fd, buffers, to)) {
             Ok(_) => {}
-            Err(error) if is_full(error) => {
+            Err(error) if error.is_full() => {
                 self.udps.sends.remove(send.index);
                 return Ok(false);
             }
@@ -221,7 +216,7 @@ impl Engine {
         let fd = self.udp_free_fd(index)?;
         let admitted = self.poller.admit(Call::Send, fd, 1);
         let sent = admitted.and_then(|_| datagram::send(fd, buffers, to));
-        sent.map_err(full_is_again)
+        sent.map_err(Errno::full_is_again)
     }
 
     /// As [`udp_try_send`](Engine::udp_try_send), from slices.
@@ -256,8 +251,8 @@ impl Engine {
         self.udp_raw_fd(index).map_err(|_| Errno::EINVAL)?;
         let fd = self.udp_free_fd(index)?;
         let admitted = self.poller.admit(Call::Send, fd, outbox.len());
-        outbox.truncate(admitted.map_err(full_is_again)?);
-        outbox.send(fd).map_err(full_is_again)
+        outbox.truncate(admitted.map_err(Errno::full_is_again)?);
+        outbox.send(fd).map_err(Errno::full_is_again)
     }
 
     /// The socket, if nothing is in front of who wants to send right now.
@@ -295,7 +290,7 @@ impl Engine {
         while !self.udp(index).queue.is_empty() {
             match self.send_batch(index, fd) {
                 Ok(sent) => self.finish_sends(index, sent, Ok(())),
-                Err(error) if is_full(error) => break,
+                Err(error) if error.is_full() => break,
                 // The error is the first one's; those behind it are tried again.
                 Err(error) => self.finish_sends(index, 1, Err(error)),
             }
@@ -371,13 +366,5 @@ impl Engine {
         let udp = self.udp_mut(index);
         let tells = is_free && udp.done.is_empty() && std::mem::take(&mut udp.tells_writable);
         tells.then(|| Event::Writable(self.handles[self.udp(index).handle].token))
-    }
-}
-
-/// What a caller who does not want to wait is told when there is no room.
-fn full_is_again(error: Errno) -> Errno {
-    match is_full(error) {
-        true => Errno::EAGAIN,
-        false => error,
     }
 }

@@ -42,12 +42,6 @@ pub fn has_positions(fd: RawFd) -> bool {
     unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) != -1 }
 }
 
-/// Whether reading and writing wait for as long as it takes, as they do not with `O_NONBLOCK`.
-pub fn may_wait(fd: RawFd) -> bool {
-    // SAFETY: no pointers, and any number is allowed. A descriptor that is not open has all bits.
-    unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0 }
-}
-
 /// One system call of [`write`].
 ///
 /// # Safety

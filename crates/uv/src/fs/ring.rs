@@ -67,7 +67,8 @@ unsafe fn operation(req: *mut uv_fs_t) -> Option<Operation> {
                 let (bufs, nbufs) = ((*req).bufs, (*req).nbufs);
                 let offset = Some((*req).off).filter(|offset| *offset >= 0);
                 // A ring always waits, and a pipe it reads at any position.
-                let is_alike = io::may_wait(fd) && (offset.is_none() || io::has_positions(fd));
+                let is_alike =
+                    blacklight_sys::fd::may_wait(fd) && (offset.is_none() || io::has_positions(fd));
                 if nbufs as usize > MAX_BUFFERS || !is_alike {
                     return None;
                 }
