@@ -522,7 +522,8 @@ impl Engine {
         if timed {
             self.idle_time.enter(self.poller.now_ns());
         }
-        let measure = match timeout != Some(0) && self.poller.is_epoll() {
+        let is_of_use = timeout != Some(0) && self.poller.is_epoll() && self.io_spin.is_near();
+        let measure = match is_of_use {
             true => self.price_of_sleep.begin(),
             false => None,
         };

@@ -6,14 +6,17 @@
 //! nothing: each time that it was, the next tries are left out, twice as many as before, so
 //! that a program which does not profit pays next to nothing. And it must not cost those who
 //! do something: who waits awake offers its processor to them all the while, and where more
-//! threads than processors are known to be busy nobody waits awake.
+//! threads than processors are known to be busy nobody waits awake. Nor does anybody wait awake for
+//! other threads of this process for a while after somebody has taken up the offer and kept the
+//! processor: who has offered it comes last, who sleeps is let in at once. For descriptors that
+//! makes no difference: whoever keeps the processor may be the one who writes to them.
 //!
 //! How long that moment may be depends on what a sleep costs, which differs from machine to
 //! machine, most of all where a processor that has nothing to do is given back to a host. For
 //! descriptors, whose next event may be far off, it is therefore measured.
 
 use blacklight_sys::clock;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How long to wait awake for other threads of this process.
 const SPIN_NS: u64 = 20_000;
@@ -30,6 +33,18 @@ pub(crate) const NO_SLEEP_NS: u64 = 10_000;
 /// The longest that others may keep the processor meanwhile: less than any scheduler gives to
 /// one that goes on computing.
 const AWAY_NS: u64 = 200_000;
+
+/// For so many times as long as others have kept it nobody waits awake: it is then lost for less
+/// than a fiftieth of the time.
+const AWAY_FACTOR: u64 = 64;
+
+/// The longest for which others are taken to have kept it; a machine may have been suspended.
+const MAX_AWAY_NS: u64 = 20_000_000;
+
+/// Whether other programs want the processors.
+static CROWD: Crowd = Crowd {
+    until_ns: AtomicU64::new(0),
+};
 
 /// The most tries that are left out after tries in vain.
 const MAX_SKIP: u32 = 1024;
@@ -50,7 +65,39 @@ pub(crate) struct Spin {
 
 /// One try.
 #[derive(Debug)]
-pub(crate) struct Try(());
+pub(crate) struct Try {
+    is_strict: bool,
+}
+
+/// What is known of others who want the processors.
+#[derive(Debug)]
+struct Crowd {
+    /// Until when they are taken to; zero if they are not.
+    until_ns: AtomicU64,
+}
+
+impl Crowd {
+    /// Others have kept a processor that was offered to them, for so long until now.
+    #[cold]
+    fn came(&self, now_ns: u64, kept_ns: u64) {
+        let until_ns = now_ns.saturating_add(AWAY_FACTOR * kept_ns.min(MAX_AWAY_NS));
+        self.until_ns.store(until_ns, Relaxed);
+    }
+
+    #[inline]
+    fn is_here(&self) -> bool {
+        self.until_ns.load(Relaxed) != 0 && self.is_here_at(clock::monotonic_ns())
+    }
+
+    #[cold]
+    fn is_here_at(&self, now_ns: u64) -> bool {
+        let is_here = now_ns < self.until_ns.load(Relaxed);
+        if !is_here {
+            self.until_ns.store(0, Relaxed);
+        }
+        is_here
+    }
+}
 
 /// How many threads can run at the same time.
 ///
@@ -93,11 +140,23 @@ impl Spin {
     /// A try, if one is worth it beside so many other threads that have something to do.
     #[inline]
     pub(crate) fn begin(&mut self, others: u32) -> Option<Try> {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return None;
-        }
-        (others <= processors()).then_some(Try(()))
+        let is_strict = self.is_strict;
+        let may = self.is_due() && others <= processors() && (is_strict || !CROWD.is_here());
+        may.then_some(Try { is_strict })
+    }
+
+    /// Whether the tries that are to be left out have been.
+    #[inline]
+    fn is_due(&mut self) -> bool {
+        let is_due = self.skip == 0;
+        self.skip = self.skip.saturating_sub(1);
+        is_due
+    }
+
+    /// Whether the next try is near, so that it is worth while to know what a sleep costs.
+    #[inline]
+    pub(crate) fn is_near(&self) -> bool {
+        self.skip <= SAMPLE
     }
 
     /// Learns from a try.
@@ -126,7 +185,7 @@ impl Try {
     /// Waits until `is_ready`, which has said no, says yes, or for `limit_ns`; whether it said
     /// yes in time. It is not asked before `rest_ns` are over. Whoever else could run on this
     /// processor does so meanwhile, above all the one we wait for. If they keep the processor
-    /// for long, it was in vain: a sleeper would have been woken.
+    /// for long, it was in vain, and would be again: a sleeper would have been woken.
     #[inline]
     pub(crate) fn until(
         self,
@@ -137,8 +196,12 @@ impl Try {
         let begun_ns = clock::monotonic_ns();
         loop {
             std::thread::yield_now();
-            let waited_ns = clock::monotonic_ns() - begun_ns;
+            let now_ns = clock::monotonic_ns();
+            let waited_ns = now_ns - begun_ns;
             if waited_ns >= AWAY_NS {
+                if !self.is_strict {
+                    CROWD.came(now_ns, waited_ns);
+                }
                 return false;
             }
             if waited_ns >= rest_ns && is_ready() {
@@ -289,7 +352,7 @@ mod tests {
     fn tries(spin: &mut Spin, chances: u32, found: impl Fn(u32) -> bool) -> u32 {
         let mut tries = 0;
         for _ in 0..chances {
-            if spin.begin(0).is_some() {
+            if spin.is_due() {
                 tries += 1;
                 spin.end(found(tries));
             }
@@ -321,6 +384,22 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_awake_for_a_while_after_others_kept_the_processor() {
+        let crowd = Crowd {
+            until_ns: AtomicU64::new(0),
+        };
+        assert!(!crowd.is_here());
+        let now_ns = clock::monotonic_ns();
+        crowd.came(now_ns, 4_000_000);
+        assert!(crowd.is_here_at(now_ns + 250_000_000));
+        assert!(!crowd.is_here_at(now_ns + 260_000_000));
+        assert!(!crowd.is_here_at(now_ns), "it is over for good");
+        crowd.came(now_ns, u64::MAX);
+        assert!(crowd.is_here_at(now_ns + 1_000_000_000));
+        assert!(!crowd.is_here_at(now_ns + 2_000_000_000));
+    }
+
+    #[test]
     fn one_who_goes_on_talking_is_waited_for() {
         let mut talk = Talk::new();
         assert_eq!(talk.next(), Next::Anything, "nobody has spoken");
@@ -347,17 +426,17 @@ mod tests {
     #[test]
     fn a_try_ends() {
         // Others may keep the processor for too long.
-        assert!((0..1000).any(|_| Try(()).until(0, SPIN_NS, || true)));
-        assert!(!Try(()).until(0, SPIN_NS, || false));
-        assert!(Try(()).for_mate(|| true));
-        assert!(!Try(()).for_mate(|| false));
+        assert!((0..1000).any(|_| Try { is_strict: false }.until(0, SPIN_NS, || true)));
+        assert!(!Try { is_strict: false }.until(0, SPIN_NS, || false));
+        assert!(Try { is_strict: false }.for_mate(|| true));
+        assert!(!Try { is_strict: false }.for_mate(|| false));
     }
 
     #[test]
     fn who_rests_does_not_ask_too_soon() {
         let begun_ns = clock::monotonic_ns();
         let mut asked_ns = 0;
-        let found = Try(()).until(SPIN_NS, 2 * SPIN_NS, || {
+        let found = Try { is_strict: false }.until(SPIN_NS, 2 * SPIN_NS, || {
             asked_ns = clock::monotonic_ns() - begun_ns;
             true
         });
