@@ -470,7 +470,7 @@ impl Engine {
         if limit_ns == 0 {
             return false;
         }
-        let Some(spin) = self.io_spin.begin(0) else {
+        let Some(spin) = self.io_spin.begin() else {
             return false;
         };
         let begun_ns = clock::monotonic_ns();

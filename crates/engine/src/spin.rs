@@ -6,10 +6,10 @@
 //! nothing: each time that it was, the next tries are left out, twice as many as before, so
 //! that a program which does not profit pays next to nothing. And it must not cost those who
 //! do something: who waits awake offers its processor to them all the while, and where more
-//! threads than processors are known to be busy nobody waits awake. Nor does anybody wait awake for
-//! other threads of this process for a while after somebody has taken up the offer and kept the
-//! processor: who has offered it comes last, who sleeps is let in at once. For descriptors that
-//! makes no difference: whoever keeps the processor may be the one who writes to them.
+//! threads than processors are known to be busy nobody waits awake. Nor do the thread pool and those
+//! who wait for it for a while after somebody else has taken up the offer and kept the processor: who
+//! has offered it comes last, who sleeps is let in at once. Elsewhere whoever keeps the processor may
+//! be the one that is waited for.
 //!
 //! How long that moment may be depends on what a sleep costs, which differs from machine to
 //! machine, most of all where a processor that has nothing to do is given back to a host. For
@@ -34,9 +34,15 @@ pub(crate) const NO_SLEEP_NS: u64 = 10_000;
 /// one that goes on computing.
 const AWAY_NS: u64 = 200_000;
 
-/// For so many times as long as others have kept it nobody waits awake: it is then lost for less
-/// than a fiftieth of the time.
-const AWAY_FACTOR: u64 = 64;
+/// Who keeps it for so long goes on computing.
+const SLICE_NS: u64 = 1_000_000;
+
+/// For so many times as long as others have kept it nobody waits awake: it is then lost for no more
+/// than a twentieth of the time.
+const AWAY_FACTOR: u64 = 20;
+
+/// Requests that take longer are not worth to wait awake for.
+const REQUEST_NS: u64 = 100_000;
 
 /// The longest for which others are taken to have kept it; a machine may have been suspended.
 const MAX_AWAY_NS: u64 = 20_000_000;
@@ -65,8 +71,9 @@ pub(crate) struct Spin {
 
 /// One try.
 #[derive(Debug)]
-pub(crate) struct Try {
-    is_strict: bool,
+pub(crate) struct Try<'a> {
+    /// For those who work together: how many requests they have taken up.
+    requests: Option<&'a AtomicU64>,
 }
 
 /// What is known of others who want the processors.
@@ -77,11 +84,14 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// Others have kept a processor that was offered to them, for so long until now.
+    /// Somebody has kept a processor that was offered, for so long until now. If so many requests
+    /// were taken up meanwhile, it was one of those who work on them; else it has held them up.
     #[cold]
-    fn came(&self, now_ns: u64, kept_ns: u64) {
-        let until_ns = now_ns.saturating_add(AWAY_FACTOR * kept_ns.min(MAX_AWAY_NS));
-        self.until_ns.store(until_ns, Relaxed);
+    fn judge(&self, now_ns: u64, kept_ns: u64, requests: u64) {
+        if kept_ns >= SLICE_NS.max(requests.saturating_mul(REQUEST_NS)) {
+            let until_ns = now_ns.saturating_add(AWAY_FACTOR * kept_ns.min(MAX_AWAY_NS));
+            self.until_ns.store(until_ns, Relaxed);
+        }
     }
 
     #[inline]
@@ -137,12 +147,24 @@ impl Spin {
         }
     }
 
-    /// A try, if one is worth it beside so many other threads that have something to do.
+    /// A try, if one is worth it.
     #[inline]
-    pub(crate) fn begin(&mut self, others: u32) -> Option<Try> {
-        let is_strict = self.is_strict;
-        let may = self.is_due() && others <= processors() && (is_strict || !CROWD.is_here());
-        may.then_some(Try { is_strict })
+    pub(crate) fn begin<'a>(&mut self) -> Option<Try<'a>> {
+        self.is_due().then_some(Try { requests: None })
+    }
+
+    /// A try, if one is worth it for a thread that works together with others: so many of them are
+    /// busy, and so many requests have been taken up by them.
+    #[inline]
+    pub(crate) fn begin_among_workers<'a>(
+        &mut self,
+        busy: u32,
+        requests: &'a AtomicU64,
+    ) -> Option<Try<'a>> {
+        let may = self.is_due() && busy <= processors() && !CROWD.is_here();
+        may.then_some(Try {
+            requests: Some(requests),
+        })
     }
 
     /// Whether the tries that are to be left out have been.
@@ -174,7 +196,7 @@ impl Spin {
     }
 }
 
-impl Try {
+impl Try<'_> {
     /// Waits for another thread of this process, for whom `ready` tells at next to no cost;
     /// whether it said yes in time.
     #[inline]
@@ -194,13 +216,14 @@ impl Try {
         mut is_ready: impl FnMut() -> bool,
     ) -> bool {
         let begun_ns = clock::monotonic_ns();
+        let requests = self.requests.map_or(0, |requests| requests.load(Relaxed));
         loop {
             std::thread::yield_now();
             let now_ns = clock::monotonic_ns();
             let waited_ns = now_ns - begun_ns;
             if waited_ns >= AWAY_NS {
-                if !self.is_strict {
-                    CROWD.came(now_ns, waited_ns);
+                if let Some(now) = self.requests {
+                    CROWD.judge(now_ns, waited_ns, now.load(Relaxed) - requests);
                 }
                 return false;
             }
@@ -349,6 +372,8 @@ impl Price {
 mod tests {
     use super::*;
 
+    const TRY: Try<'_> = Try { requests: None };
+
     fn tries(spin: &mut Spin, chances: u32, found: impl Fn(u32) -> bool) -> u32 {
         let mut tries = 0;
         for _ in 0..chances {
@@ -367,7 +392,9 @@ mod tests {
             assert!((50..200).contains(&made), "{made} tries");
             tries(&mut spin, 100_000, |_| true);
             assert_eq!(tries(&mut spin, 100, |_| true), 100, "one after the other");
-            assert!(spin.begin(processors() + 1).is_none(), "too few processors");
+            let requests = AtomicU64::new(0);
+            let tried = spin.begin_among_workers(processors() + 1, &requests);
+            assert!(tried.is_none(), "too few processors");
         }
     }
 
@@ -390,13 +417,17 @@ mod tests {
         };
         assert!(!crowd.is_here());
         let now_ns = clock::monotonic_ns();
-        crowd.came(now_ns, 4_000_000);
-        assert!(crowd.is_here_at(now_ns + 250_000_000));
-        assert!(!crowd.is_here_at(now_ns + 260_000_000));
+        crowd.judge(now_ns, 4_000_000, 41);
+        assert!(!crowd.is_here(), "it was one of us");
+        crowd.judge(now_ns, SLICE_NS - 1, 0);
+        assert!(!crowd.is_here(), "it was not for long");
+        crowd.judge(now_ns, 4_000_000, 40);
+        assert!(crowd.is_here_at(now_ns + 79_000_000));
+        assert!(!crowd.is_here_at(now_ns + 80_000_000));
         assert!(!crowd.is_here_at(now_ns), "it is over for good");
-        crowd.came(now_ns, u64::MAX);
-        assert!(crowd.is_here_at(now_ns + 1_000_000_000));
-        assert!(!crowd.is_here_at(now_ns + 2_000_000_000));
+        crowd.judge(now_ns, u64::MAX, 1);
+        assert!(crowd.is_here_at(now_ns + AWAY_FACTOR * MAX_AWAY_NS - 1));
+        assert!(!crowd.is_here_at(now_ns + AWAY_FACTOR * MAX_AWAY_NS));
     }
 
     #[test]
@@ -426,17 +457,17 @@ mod tests {
     #[test]
     fn a_try_ends() {
         // Others may keep the processor for too long.
-        assert!((0..1000).any(|_| Try { is_strict: false }.until(0, SPIN_NS, || true)));
-        assert!(!Try { is_strict: false }.until(0, SPIN_NS, || false));
-        assert!(Try { is_strict: false }.for_mate(|| true));
-        assert!(!Try { is_strict: false }.for_mate(|| false));
+        assert!((0..1000).any(|_| { TRY.until(0, SPIN_NS, || true) }));
+        assert!(!TRY.until(0, SPIN_NS, || false));
+        assert!(TRY.for_mate(|| true));
+        assert!(!TRY.for_mate(|| false));
     }
 
     #[test]
     fn who_rests_does_not_ask_too_soon() {
         let begun_ns = clock::monotonic_ns();
         let mut asked_ns = 0;
-        let found = Try { is_strict: false }.until(SPIN_NS, 2 * SPIN_NS, || {
+        let found = TRY.until(SPIN_NS, 2 * SPIN_NS, || {
             asked_ns = clock::monotonic_ns() - begun_ns;
             true
         });

@@ -602,14 +602,14 @@ impl Engine {
         let Receiver {
             mailbox, requests, ..
         } = &self.receiver;
-        let others = match requests {
-            0 => 0,
-            _ => Pool::get().busy(),
-        };
         if self.poller.is_simulated() || !mailbox.is_empty() {
             return false;
         }
-        let Some(spin) = self.spin.begin(others) else {
+        let spin = match requests {
+            0 => self.spin.begin(),
+            _ => Pool::get().begin_waiting(&mut self.spin),
+        };
+        let Some(spin) = spin else {
             return false;
         };
         let found = spin.for_mate(|| !mailbox.is_empty());

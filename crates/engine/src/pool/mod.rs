@@ -26,7 +26,7 @@
 mod queue;
 
 use crate::slab::{Key, Slab};
-use crate::spin::{self, Spin};
+use crate::spin::{self, Spin, Try};
 use crate::wakeup::Mailbox;
 use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::thread::{Body, Thread};
@@ -217,6 +217,8 @@ struct Signs {
     lingering: AtomicBool,
     /// Workers that have something to do.
     busy: AtomicU32,
+    /// Requests that workers have taken up so far, written with the lock.
+    taken: AtomicU64,
     /// How long fast requests have taken lately, up to a limit.
     running_ns: AtomicU64,
 }
@@ -267,10 +269,11 @@ impl Pool {
         POOL.get_or_make(Pool::new)
     }
 
-    /// How many workers have something to do.
+    /// A try to wait awake, of a loop for the pool or of a worker for a request. Busy are a loop's
+    /// workers, and a worker's mates with the loop in place of itself.
     #[inline]
-    pub(crate) fn busy(&self) -> u32 {
-        self.signs.busy.load(Relaxed)
+    pub(crate) fn begin_waiting(&self, spin: &mut Spin) -> Option<Try<'_>> {
+        spin.begin_among_workers(self.signs.busy.load(Relaxed), &self.signs.taken)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -378,6 +381,8 @@ impl Pool {
                 continue;
             };
             self.signs.queued.store(state.queues.len(), Relaxed);
+            let taken = self.signs.taken.load(Relaxed) + 1;
+            self.signs.taken.store(taken, Relaxed);
             let other = state.serve(serving.as_ref(), task.lp);
             self.unlock(state);
             if other.is_some() {
@@ -403,16 +408,12 @@ impl Pool {
     /// lock is left alone meanwhile.
     fn linger(&self, spin: &mut Spin) {
         let Signs {
-            queued,
-            lingering,
-            busy,
-            ..
+            queued, lingering, ..
         } = &self.signs;
         if queued.load(Relaxed) != 0 || lingering.load(Relaxed) {
             return;
         }
-        // The busy ones are the others, without us, and the loop that waits for us.
-        let Some(moment) = spin.begin(busy.load(Relaxed)) else {
+        let Some(moment) = self.begin_waiting(spin) else {
             return;
         };
         if !lingering.swap(true, SeqCst) {
