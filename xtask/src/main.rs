@@ -13,6 +13,7 @@ mod compile;
 mod conformance;
 mod connections;
 mod deb;
+mod differ;
 mod dropin;
 mod echo;
 mod install;
@@ -58,6 +59,8 @@ enum Chore {
     Clients(clients::Options),
     /// Hold ten thousand connections at once, and state the memory of each.
     Connections(connections::Options),
+    /// Call functions in random order with the original and with ours, and compare the answers.
+    Differ(differ::Options),
     /// Compile and link a program with other libuvs, and run it on ours.
     Dropin,
     /// Install the library, its headers, and files for pkg-config and CMake.
@@ -104,6 +107,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
     match chore {
         Chore::Conformance(options) => conformance::run(&options),
         Chore::Clients(options) => clients::run(&options),
+        Chore::Differ(options) => differ::run(&options),
         Chore::Dropin => dropin::run(),
         Chore::Install(options) => install::run(&options),
         Chore::Instructions(options) => instructions::run(&options),

@@ -81,6 +81,9 @@ impl Engine {
         let index = self.open_pipe(key)?;
         let had_socket = self.stream(index).fd.is_some();
         let connect = |engine: &mut Engine| {
+            if name.is_empty() {
+                return Err(Errno::EINVAL);
+            }
             let address = Address::unix(name).ok_or(Errno::ENAMETOOLONG)?;
             engine.pipe_ensure_socket(index)?;
             engine.connect(engine.raw_fd(index)?, &address)

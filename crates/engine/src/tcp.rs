@@ -159,23 +159,23 @@ impl Engine {
         self.tcp_ensure_socket(index, address.family())?;
         let outcome = match late {
             Some(error) => Err(error),
-            None => self.connect(self.raw_fd(index)?, address),
+            None => {
+                // As of now, whatever comes of it.
+                let stream = self.stream_mut(index);
+                stream.readable = true;
+                stream.writable = true;
+                self.connect(self.raw_fd(index)?, address)
+            }
         };
         let refused = |error: &Errno| {
             // What another host or this one's own kernel says of the peer comes later.
-            matches!(
-                *error,
-                Errno::ECONNREFUSED | Errno::ECONNRESET | Errno::EADDRINUSE
-            ) || late.is_some()
+            matches!(*error, Errno::ECONNREFUSED | Errno::EADDRINUSE) || late.is_some()
         };
         if let Err(error) = outcome
             && !refused(&error)
         {
             return Err(error);
         }
-        let stream = self.stream_mut(index);
-        stream.readable = true;
-        stream.writable = true;
         self.begin_connect(index, token, outcome)
     }
 

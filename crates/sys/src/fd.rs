@@ -182,9 +182,9 @@ pub fn open_reserve() -> Result<Descriptor, Errno> {
     Ok(unsafe { Descriptor::adopt(fd) })
 }
 
-/// Adds permissions to a file.
+/// Adds permissions to a file. There is none with an empty path, nor with an abstract name.
 pub fn add_mode(path: &[u8], mode: libc::mode_t) -> Result<(), Errno> {
-    let path = std::ffi::CString::new(path).map_err(|_| Errno::EINVAL)?;
+    let path = std::ffi::CString::new(path).map_err(|_| Errno::ENOENT)?;
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the path is a C string, and stat fills `stat` or fails.
     check(unsafe { libc::stat(path.as_ptr(), stat.as_mut_ptr()) })?;

@@ -96,6 +96,9 @@ unsafe extern "C" fn uv_fs_event_getpath(
 ) -> c_int {
     // SAFETY: the caller gives us a handle and a buffer. The path is ours while it is there.
     unsafe {
+        if (*handle).path.is_null() && !size.is_null() {
+            *size = 0;
+        }
         text::fill(buffer, size, || {
             text::read((*handle).path).map(|path| path.to_bytes())
         })

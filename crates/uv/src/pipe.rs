@@ -292,7 +292,8 @@ unsafe extern "C" fn uv_pipe_pending_type(pipe: *mut uv_pipe_t) -> c_int {
 unsafe extern "C" fn uv_pipe_chmod(pipe: *mut uv_pipe_t, mode: c_int) -> c_int {
     const UV_READABLE: c_int = 1;
     const UV_WRITABLE: c_int = 2;
-    if pipe.is_null() {
+    // SAFETY: the caller gives us a handle.
+    if pipe.is_null() || unsafe { (*pipe).stream.io_watcher.fd } == -1 {
         return Errno::EBADF.code();
     }
     let wanted = match mode {
@@ -303,9 +304,6 @@ unsafe extern "C" fn uv_pipe_chmod(pipe: *mut uv_pipe_t, mode: c_int) -> c_int {
     };
     // SAFETY: the caller gives us a handle.
     unsafe {
-        if (*pipe).stream.io_watcher.fd == -1 {
-            return Errno::EBADF.code();
-        }
         let address =
             engine::with_handle(pipe.cast(), |engine, key| engine.stream_address(key, false));
         engine::code(address.and_then(|address| fd::add_mode(address.unix_name(), wanted)))

@@ -7,7 +7,9 @@ use room::Room;
 use std::ffi::{c_char, c_int, c_uint};
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use uv as _;
 
 const NO_TRUNCATE: c_uint = 1;
@@ -48,6 +50,29 @@ unsafe extern "C" {
     fn uv_pipe_bind(pipe: *mut Room, name: *const c_char) -> c_int;
     fn uv_pipe_bind2(pipe: *mut Room, name: *const c_char, len: usize, flags: c_uint) -> c_int;
     fn uv_pipe_getsockname(pipe: *const Room, name: *mut c_char, size: *mut usize) -> c_int;
+    fn uv_pipe_chmod(pipe: *mut Room, mode: c_int) -> c_int;
+    fn uv_pipe_open(pipe: *mut Room, fd: c_int) -> c_int;
+    fn uv_pipe_connect(req: *mut Room, pipe: *mut Room, name: *const c_char, cb: Callback);
+    fn uv_tcp_connect(
+        req: *mut Room,
+        tcp: *mut Room,
+        address: *const libc::sockaddr_in,
+        cb: Callback,
+    ) -> c_int;
+    fn uv_accept(server: *mut Room, client: *mut Room) -> c_int;
+    fn uv_shutdown(req: *mut Room, stream: *mut Room, cb: Callback) -> c_int;
+    fn uv_is_readable(stream: *const Room) -> c_int;
+    fn uv_is_writable(stream: *const Room) -> c_int;
+    fn uv_fs_event_init(lp: *mut Room, handle: *mut Room) -> c_int;
+    fn uv_fs_event_getpath(handle: *mut Room, path: *mut c_char, size: *mut usize) -> c_int;
+    fn uv_udp_init(lp: *mut Room, udp: *mut Room) -> c_int;
+    fn uv_udp_set_source_membership(
+        udp: *mut Room,
+        group: *const c_char,
+        interface: *const c_char,
+        source: *const c_char,
+        membership: c_int,
+    ) -> c_int;
     fn uv_send_buffer_size(handle: *mut Room, value: *mut c_int) -> c_int;
     fn uv_recv_buffer_size(handle: *mut Room, value: *mut c_int) -> c_int;
 }
@@ -239,4 +264,134 @@ fn a_path_may_be_as_long_as_the_kernel_has_room() {
     let left: Vec<_> = std::fs::read_dir(&dir).unwrap().collect();
     assert!(left.is_empty(), "a pipe takes its name along: {left:?}");
     std::fs::remove_dir(&dir).unwrap();
+}
+
+static STATUS: AtomicI32 = AtomicI32::new(1);
+
+unsafe extern "C" fn keep_status(_: *mut Room, status: c_int) {
+    STATUS.store(status, Relaxed);
+}
+
+/// What the callback is told in one turn, with nobody else's beside it.
+fn told(lp: &mut Room, begin: impl FnOnce(&mut Room, Callback)) -> c_int {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    STATUS.store(1, Relaxed);
+    begin(lp, keep_status);
+    // SAFETY: an initialised loop.
+    unsafe { uv_run(lp, 2) };
+    STATUS.load(Relaxed)
+}
+
+#[test]
+fn only_a_bound_path_has_a_mode() {
+    with_handle(|lp, pipe| {
+        // SAFETY: an initialised loop and handle.
+        unsafe {
+            assert_eq!(uv_pipe_init(lp, pipe, 0), 0);
+            assert_eq!(uv_pipe_chmod(pipe, 0), -libc::EBADF);
+            assert_eq!(uv_pipe_bind(pipe, c"".as_ptr()), 0);
+            assert_eq!(uv_pipe_chmod(pipe, 1), -libc::ENOENT);
+            assert_eq!(uv_pipe_chmod(pipe, 4), -libc::EINVAL);
+        }
+    });
+}
+
+#[test]
+fn a_pipe_that_has_not_connected_cannot_listen() {
+    with_handle(|lp, pipe| {
+        let mut request = Room::new();
+        // SAFETY: an initialised loop and handle, and a request that lives until it is reported.
+        unsafe {
+            assert_eq!(uv_pipe_init(lp, pipe, 0), 0);
+            let status = told(lp, |_, cb| {
+                uv_pipe_connect(&mut *request, pipe, c"".as_ptr(), cb);
+            });
+            assert_eq!(status, -libc::EINVAL);
+            assert_eq!(uv_fileno(pipe, &mut 0), -libc::EBADF, "nothing was made");
+            let status = told(lp, |_, cb| {
+                uv_pipe_connect(&mut *request, pipe, c"/missing/socket".as_ptr(), cb);
+                assert_eq!(uv_listen(pipe, 1, cb), -libc::EINVAL);
+            });
+            assert_eq!(status, -libc::ENOENT);
+        }
+    });
+}
+
+#[test]
+fn who_tries_to_connect_is_open_both_ways() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = localhost(listener.local_addr().unwrap().port());
+    with_handle(|lp, tcp| {
+        let mut request = Room::new();
+        // SAFETY: an initialised loop and handle; the request is not taken.
+        unsafe {
+            assert_eq!(uv_tcp_init(lp, tcp), 0);
+            assert_eq!(uv_listen(tcp, 1, keep_status), 0);
+            assert_eq!((uv_is_readable(tcp), uv_is_writable(tcp)), (0, 0));
+            let connected = uv_tcp_connect(&mut *request, tcp, &address, keep_status);
+            assert_eq!(connected, -libc::EISCONN);
+            assert_eq!((uv_is_readable(tcp), uv_is_writable(tcp)), (1, 1));
+        }
+    });
+}
+
+#[test]
+fn a_pipe_has_no_direction_to_shut() {
+    with_handle(|lp, pipe| {
+        let (mut ends, mut request) = ([0; 2], Room::new());
+        // SAFETY: an initialised loop and handle, and a request that lives until it is reported.
+        unsafe {
+            assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+            assert_eq!(uv_pipe_init(lp, pipe, 0), 0);
+            assert_eq!(uv_pipe_open(pipe, ends[1]), 0);
+            let status = told(lp, |_, cb| {
+                assert_eq!(uv_shutdown(&mut *request, pipe, cb), 0);
+            });
+            assert_eq!(status, -libc::ENOTSOCK);
+            libc::close(ends[0]);
+        }
+    });
+}
+
+#[test]
+fn where_nobody_waits_it_does_not_matter_who_accepts() {
+    with_handle(|lp, client| {
+        let mut server = Room::new();
+        // SAFETY: an initialised loop and handles, which are closed before they go.
+        unsafe {
+            assert_eq!(uv_tcp_init(lp, client), 0);
+            assert_eq!(uv_tcp_init(lp, &mut *server), 0);
+            uv_close(&mut *server, None);
+            assert_eq!(uv_accept(client, &mut *server), -libc::EAGAIN);
+            uv_run(lp, 2);
+        }
+    });
+}
+
+#[test]
+fn what_is_not_watched_has_a_path_of_no_length() {
+    with_handle(|lp, handle| {
+        let (mut path, mut size) = ([0; 8], 8);
+        // SAFETY: an initialised loop and handle, and a buffer of that size.
+        unsafe {
+            assert_eq!(uv_fs_event_init(lp, handle), 0);
+            let found = uv_fs_event_getpath(handle, path.as_mut_ptr(), &mut size);
+            assert_eq!((found, size), (-libc::EINVAL, 0));
+        }
+    });
+}
+
+#[test]
+fn a_source_that_is_no_address_makes_no_socket() {
+    with_handle(|lp, udp| {
+        let (group, source) = (c"239.1.2.3".as_ptr(), c"nonsense".as_ptr());
+        // SAFETY: an initialised loop and handle, and C strings.
+        unsafe {
+            assert_eq!(uv_udp_init(lp, udp), 0);
+            let joined = uv_udp_set_source_membership(udp, group, null(), source, 1);
+            assert_eq!(joined, -libc::EINVAL);
+            assert_eq!(uv_fileno(udp, &mut 0), -libc::EBADF);
+        }
+    });
 }

@@ -231,8 +231,10 @@ impl Handle<Stream> {
             let result = match event {
                 Event::Write(_, result, _)
                 | Event::Connect(_, result)
-                | Event::Shutdown(_, result)
                 | Event::Send(_, result, _) => result,
+                // Pipes and terminals have no direction to shut.
+                Event::Shutdown(_, Err(Errno::ENOTSOCK)) => Ok(()),
+                Event::Shutdown(_, result) => result,
                 _ => Ok(()),
             };
             after(lp, result.map_err(io::Error::from));
@@ -396,7 +398,8 @@ impl Handle<Stream> {
     }
 
     /// Shuts down after all that was given away has been written. A connection that the other
-    /// end has torn down has come to its end already, which is no error.
+    /// end has torn down has come to its end already, and pipes and terminals have no direction to
+    /// shut, which are no errors.
     pub(crate) fn poll_shutdown(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
         let state = &self.state;
         if let Shutdown::Over(result) = state.shutdown.get() {
@@ -407,7 +410,7 @@ impl Handle<Stream> {
             let completion = move |_: &Loop, event: Event| {
                 if let Event::Shutdown(_, result) = event {
                     let result = result.or_else(|error| match error {
-                        Errno::ENOTCONN => Ok(()),
+                        Errno::ENOTCONN | Errno::ENOTSOCK => Ok(()),
                         error => Err(error),
                     });
                     its_state.shutdown.set(Shutdown::Over(result));

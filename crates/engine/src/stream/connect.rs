@@ -102,7 +102,9 @@ impl Engine {
     pub fn stream_listen(&mut self, key: Key, backlog: i32) -> Result<(), Errno> {
         let index = self.open_stream(key)?;
         // It is the same each time, until the handle is bound to another address.
-        if let Some(error) = self.stream(index).delayed_error {
+        if self.stream(index).kind == HandleKind::Tcp
+            && let Some(error) = self.stream(index).delayed_error
+        {
             return Err(error);
         }
         match self.stream(index).kind {
@@ -277,6 +279,9 @@ impl Engine {
     /// if none waits.
     pub fn stream_accept(&mut self, server: Key, client: Key) -> Result<(), Errno> {
         let server = self.open_stream(server)?;
+        if self.stream(server).accepted.is_none() {
+            return Err(Errno::EAGAIN);
+        }
         if self.kind(client) == Some(HandleKind::Udp) {
             let accepted = self.take_accepted(server)?;
             let opened = self.udp_open(client, accepted, UdpReuse::default());

@@ -592,11 +592,6 @@ impl Engine {
             return tells.then(|| Event::Writable(self.handles[self.stream(index).handle].token));
         };
         let result = self.raw_fd(index).and_then(socket::shutdown_write);
-        let result = match result {
-            // Pipes and terminals have no direction to shut.
-            Err(Errno::ENOTSOCK) => Ok(()),
-            result => result,
-        };
         self.active_requests -= 1;
         Some(Event::Shutdown(token, result))
     }

@@ -81,6 +81,12 @@ unsafe fn set_membership(
     action: c_int,
 ) -> Result<(), Errno> {
     let v6 = membership.is_v6()?;
+    if let Some(source) = membership.source.map(CStr::to_bytes) {
+        match v6 {
+            true => inet::parse_v6(source).map(drop)?,
+            false => inet::parse_v4(source).map(drop)?,
+        }
+    }
     // SAFETY: the caller vouches for the handle.
     unsafe {
         with_socket(udp, |engine, key| {
