@@ -18,13 +18,13 @@ enum { SLOTS = 8, LINES = 4000, BYTES = 5000 };
 
 struct slot {
   union uv_any_handle any; /* First, so that a handle's address is its slot's. */
-  int state;         /* 0 free, 1 open, 2 closing */
+  int state;               /* 0 free, 1 open, 2 closing */
   int kind;
-  int listens; /* The original never reports requests of a server, nor does it fail them. */
-  int failed;  /* to connect: the original does not always say that there is nothing to read. */
+  int listens;  /* The original never reports requests of a server, nor does it fail them. */
+  int failed;   /* to connect: the original does not always say that there is nothing to read. */
   int connects; /* The original forgets a shutdown if the connection then fails. */
-  int once;    /* The original does not forget that a signal was to be told once. */
-  long bytes;  /* read in this step */
+  int once;     /* The original does not forget that a signal was to be told once. */
+  long bytes;   /* read in this step */
 };
 
 enum { TCP, PIPE, UDP, TIMER, ASYNC, IDLE, PREPARE, CHECK, POLL, SIGNAL, FS_EVENT, FS_POLL, KINDS };

@@ -32,13 +32,14 @@ pub(crate) struct Options {
 /// How many lines before a difference are shown.
 const CONTEXT: usize = 12;
 
-/// One run in a directory of its own: what it printed, if it ended as it should.
+/// The program, and how it is to be run.
 struct Runner<'a> {
     program: &'a Path,
     options: &'a Options,
 }
 
 impl Runner<'_> {
+    /// One run in an empty directory: what it printed, or what it died of.
     fn run(&self, lib: &Path, seed: u64) -> Result<Result<String, String>> {
         let dir = workspace::target_subdir("differ/work")?;
         fs::remove_dir_all(&dir).context("cannot clear the working directory")?;
