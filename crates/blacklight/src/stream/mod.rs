@@ -176,6 +176,14 @@ fn is_later(error: Errno) -> bool {
     matches!(error, Errno::EAGAIN | Errno::ENOBUFS)
 }
 
+/// What a shutdown comes to. Pipes and terminals have no direction to shut, which is no error.
+fn shut(result: EngineResult<()>) -> EngineResult<()> {
+    match result {
+        Err(Errno::ENOTSOCK) => Ok(()),
+        result => result,
+    }
+}
+
 impl Handle<Stream> {
     /// Makes a stream: `make` is given its token.
     pub(crate) fn stream(
@@ -232,9 +240,7 @@ impl Handle<Stream> {
                 Event::Write(_, result, _)
                 | Event::Connect(_, result)
                 | Event::Send(_, result, _) => result,
-                // Pipes and terminals have no direction to shut.
-                Event::Shutdown(_, Err(Errno::ENOTSOCK)) => Ok(()),
-                Event::Shutdown(_, result) => result,
+                Event::Shutdown(_, result) => shut(result),
                 _ => Ok(()),
             };
             after(lp, result.map_err(io::Error::from));
@@ -398,8 +404,7 @@ impl Handle<Stream> {
     }
 
     /// Shuts down after all that was given away has been written. A connection that the other
-    /// end has torn down has come to its end already, and pipes and terminals have no direction to
-    /// shut, which are no errors.
+    /// end has torn down has come to its end already, which is no error.
     pub(crate) fn poll_shutdown(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
         let state = &self.state;
         if let Shutdown::Over(result) = state.shutdown.get() {
@@ -409,8 +414,8 @@ impl Handle<Stream> {
             let its_state = state.clone();
             let completion = move |_: &Loop, event: Event| {
                 if let Event::Shutdown(_, result) = event {
-                    let result = result.or_else(|error| match error {
-                        Errno::ENOTCONN | Errno::ENOTSOCK => Ok(()),
+                    let result = shut(result).or_else(|error| match error {
+                        Errno::ENOTCONN => Ok(()),
                         error => Err(error),
                     });
                     its_state.shutdown.set(Shutdown::Over(result));
