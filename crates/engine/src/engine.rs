@@ -8,6 +8,7 @@ use crate::metrics::{IdleTime, Metrics};
 use crate::poller::{Mechanism, Poller, Sim};
 use crate::process::Processes;
 use crate::ring::RingState;
+use crate::run::InHand;
 use crate::signal::Signals;
 use crate::slab::{NIL, Slab};
 use crate::spin::{Price, Spin, Talk};
@@ -58,6 +59,8 @@ pub struct Engine {
     pub(crate) check: PhaseList,
     /// What is left of the closing phase in progress.
     pub(crate) closing_now: u32,
+    /// What a poll or pending phase is dealing with.
+    pub(crate) in_hand: InHand,
     pub(crate) watchers: Watchers,
     pub(crate) streams: Streams,
     pub(crate) fs_events: FsEvents,
@@ -103,6 +106,7 @@ impl Engine {
             check: PhaseList::new(&mut handles)?,
             handles,
             closing_now: NIL,
+            in_hand: InHand::Nothing,
             watchers: Watchers::new(),
             streams: Streams::new(),
             terminals: Slab::new(),
@@ -140,18 +144,19 @@ impl Engine {
     }
 
     /// Whether something keeps the loop alive: an active and referenced handle, a request,
-    /// or a handle whose closing is to be finished.
+    /// a handle whose closing is to be finished, or a referenced timer that is due and has not
+    /// been handed out.
     pub fn is_alive(&self) -> bool {
-        self.has_active() || self.has_closing()
+        self.has_active() || self.has_closing() || self.has_referenced_ready_timers()
     }
 
     pub(crate) fn has_active(&self) -> bool {
         self.handles.active != 0 || self.active_requests != 0
     }
 
-    /// Whether handles wait for the closing phase.
+    /// Whether handles wait for the closing phase, or for their turn in it.
     pub fn has_closing(&self) -> bool {
-        self.handles.closing != NIL
+        self.handles.closing != NIL || self.closing_now != NIL
     }
 
     /// Whether no handle and no request is left, so that the loop can be dropped without
@@ -229,7 +234,7 @@ impl Engine {
     /// How long a poll would sleep now, in nanoseconds. Not at all as long as our descriptor does
     /// not know what to wait for.
     pub fn backend_timeout(&mut self) -> Timeout {
-        match self.watchers.has_changes() || self.has_news() {
+        match self.watchers.has_changes() || self.has_news() || self.io_has_untold() {
             true => Some(0),
             false => self.poll_timeout(),
         }

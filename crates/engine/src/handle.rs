@@ -218,6 +218,13 @@ impl Handles {
         self.phase(anchor).next == anchor
     }
 
+    /// Whether a list has a referenced handle in it.
+    #[cold]
+    pub(crate) fn has_referenced(&self, anchor: u32) -> bool {
+        let behind = |&index: &u32| self.phase_after(anchor, index);
+        std::iter::successors(self.phase_first(anchor), behind).any(|index| self[index].referenced)
+    }
+
     /// The first of a phase's list, if it has one.
     #[inline]
     pub(crate) fn phase_first(&self, anchor: u32) -> Option<u32> {

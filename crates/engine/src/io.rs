@@ -30,9 +30,6 @@ use std::collections::VecDeque;
 
 /// What watchers can ask for. Errors and hang-ups come unasked.
 pub(crate) const ASKABLE: u32 = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
-/// Asked for besides, for a descriptor that has one thing to tell: the poller need not repeat it.
-/// Mechanisms that cannot know that do repeat it.
-pub(crate) const ONCE: u32 = epoll::ONCE;
 const UNASKED: u32 = POLLERR | POLLHUP | POLLNVAL;
 /// Asked for by every watcher that follows edges: what makes a read stop before the end of what
 /// is there.
@@ -81,6 +78,8 @@ enum Trigger {
     Edge,
     /// When it changes, but for now as long as it is there.
     Flow,
+    /// Once, since there is one thing to tell. Mechanisms that cannot do that tell it again.
+    Once,
 }
 
 #[derive(Debug)]
@@ -89,7 +88,7 @@ pub(crate) struct Watcher {
     pub(crate) owner: Owner,
     wanted: u32,
     current: u32,
-    /// What has been told and not used up, if it follows edges.
+    /// What has been told and not used up, if the kernel does not tell it again.
     left: u32,
     trigger: Trigger,
     /// Which way the last use went, and how many more before it.
@@ -126,7 +125,7 @@ impl Watcher {
     fn asked(&self) -> u32 {
         match self.trigger {
             Trigger::Edge => self.wanted | self.current | POLLIN | STOPPERS,
-            Trigger::Level | Trigger::Flow => self.wanted,
+            Trigger::Level | Trigger::Flow | Trigger::Once => self.wanted,
         }
     }
 
@@ -134,8 +133,14 @@ impl Watcher {
     fn flag(&self) -> u32 {
         match self.trigger {
             Trigger::Edge => epoll::EDGE,
+            Trigger::Once => epoll::ONCE,
             Trigger::Level | Trigger::Flow => 0,
         }
+    }
+
+    /// Whether what the kernel has told is kept here, since it does not say so again.
+    fn keeps_left(&self) -> bool {
+        matches!(self.trigger, Trigger::Edge | Trigger::Once)
     }
 
     fn follows_edges(&self) -> bool {
@@ -267,6 +272,12 @@ impl Watchers {
         (watcher.epoch == epoch && watcher.current != 0).then_some(index)
     }
 
+    /// The watcher of a registration that still holds, if the kernel says once what it has to say.
+    fn said_once(&self, data: u64) -> Option<u32> {
+        let index = self.registered(data)?;
+        self.slab[index].keeps_left().then_some(index)
+    }
+
     /// Remembers what the kernel has told, and returns all that has not been used up.
     #[inline]
     fn add_left(&mut self, index: u32, mask: u32) -> u32 {
@@ -356,7 +367,7 @@ impl Engine {
     /// Watches for `mask`, in place of what was watched for before. `EEXIST` if another
     /// watcher has the descriptor.
     pub(crate) fn io_start(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
-        debug_assert!(mask & ASKABLE != 0 && mask & !(ASKABLE | ONCE) == 0);
+        debug_assert!(mask & ASKABLE != 0 && mask & !ASKABLE == 0);
         self.io_take(index)?;
         let watcher = &mut self.watchers.slab[index];
         watcher.wanted = mask;
@@ -416,7 +427,7 @@ impl Engine {
         self.watchers.remove(index);
     }
 
-    /// Forgets a watcher that was started with [`ONCE`], has had its event, and whose
+    /// Forgets a watcher that was to be [told once](Engine::io_tell_once), has been, and whose
     /// descriptor is ours and closed next: the poller has nothing to be told.
     pub(crate) fn io_retire(&mut self, index: u32) {
         self.watchers.unfeed(index);
@@ -469,7 +480,7 @@ impl Engine {
     pub(crate) fn io_match(&mut self, mask: u32, data: u64) -> Option<(u32, u32)> {
         let index = self.watchers.registered(data)?;
         let watcher = &self.watchers.slab[index];
-        let told = match watcher.follows_edges() {
+        let told = match watcher.keeps_left() {
             true => self.watchers.add_left(index, mask),
             false => mask,
         };
@@ -518,12 +529,15 @@ impl Engine {
     #[cold]
     pub(crate) fn io_follow_levels_only(&mut self) {
         for index in 0..self.watchers.slab.capacity() as u32 {
-            let watcher = &mut self.watchers.slab[index];
-            let is_once = watcher.wanted & ONCE != 0;
-            watcher.wanted &= !ONCE;
-            if watcher.trigger != Trigger::Level || is_once {
-                self.io_set_trigger(index, Trigger::Level);
-            }
+            self.io_follow_levels(index);
+        }
+    }
+
+    /// Lets the kernel tell a stopped watcher once what it has to tell, if nobody else may take
+    /// that from our descriptor.
+    pub(crate) fn io_tell_once(&mut self, index: u32) {
+        if !self.is_embedded {
+            self.watchers.slab[index].trigger = Trigger::Once;
         }
     }
 
@@ -585,20 +599,22 @@ impl Engine {
         }
     }
 
-    /// Keeps what the kernel has told and nobody has looked at, because a run was given up in the
-    /// middle of a batch: it will not say so again.
+    /// Before the poller is asked anew: keeps what is left of its last batch and the kernel will
+    /// not say again. There is something if a run was given up in the middle of a batch, or if a
+    /// callback has begun another run.
+    #[inline]
     pub(crate) fn io_salvage(&mut self) {
-        for at in 0.. {
-            let Some((mask, data)) = self.poller.event(at) else {
-                break;
-            };
-            if let Some(index) = self.watchers.registered(data)
-                && self.watchers.slab[index].follows_edges()
-            {
+        while let Some((mask, data)) = self.poller.next() {
+            if let Some(index) = self.watchers.said_once(data) {
                 self.watchers.add_left(index, mask);
             }
         }
-        self.poller.clear();
+    }
+
+    /// Whether the poller's batch still has something that the kernel will not say again.
+    pub(crate) fn io_has_untold(&self) -> bool {
+        let mut rest = self.poller.rest().iter();
+        rest.any(|&(_, data)| self.watchers.said_once(data).is_some())
     }
 
     /// Adds to the batch what the last turn [has left](Watchers::has_left) over. For those for
@@ -629,7 +645,7 @@ impl Engine {
             let watcher = &mut watchers.slab[index];
             watcher.current = 0;
             watcher.left = 0;
-            if !self.poller.is_epoll() {
+            if !self.poller.is_epoll() && watcher.trigger != Trigger::Once {
                 watcher.trigger = Trigger::Level;
             }
             watcher.queued = NIL;

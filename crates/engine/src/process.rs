@@ -9,12 +9,13 @@
 //! children ended.
 //!
 //! Ends are handed out after everything else that a poll has brought, as in libuv, where they
-//! are signals: what a child has written before its end can be read before it.
+//! are signals: what a child has written before its end can be read before it. Where the program
+//! watches for SIGCHLD itself, the loop reaps its children before it tells of the signal.
 
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
-use crate::io::{ONCE, Owner};
+use crate::io::Owner;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::poll::POLLIN;
 use blacklight_sys::process::{self, Child, Command, SpawnError};
@@ -27,6 +28,8 @@ struct Process {
     handle: u32,
     pid: i32,
     running: bool,
+    /// How the child ended, once it has been reaped and before that is handed out.
+    status: Option<Status>,
     /// The descriptor of the child and its watcher, while that is how it is awaited.
     pidfd: Option<OwnedFd>,
     watcher: u32,
@@ -35,6 +38,9 @@ struct Process {
     /// In the queue of those to be looked at.
     queued: bool,
 }
+
+/// A child's exit status and the signal that ended it or zero; or a negative error number.
+type Status = (i64, i32);
 
 /// The children of a loop.
 #[derive(Debug)]
@@ -47,6 +53,20 @@ pub(crate) struct Processes {
     /// The watcher for SIGCHLD, and how many children need it.
     child_signal: u32,
     needs_signal: usize,
+}
+
+impl Process {
+    /// How the child ended, if it has.
+    fn reap(&mut self) -> Option<Status> {
+        if self.status.is_none() {
+            self.status = match process::wait(self.pid) {
+                Ok(status) => status,
+                // Somebody else has waited for our child, and nobody will ever know.
+                Err(error) => Some((i64::from(error.code()), 0)),
+            };
+        }
+        self.status
+    }
 }
 
 impl Processes {
@@ -82,6 +102,7 @@ impl Engine {
             handle: 0,
             pid: 0,
             running: false,
+            status: None,
             pidfd: None,
             watcher: NIL,
             needs_signal: false,
@@ -151,8 +172,8 @@ impl Engine {
         let watcher = entry.watcher;
         self.watchers.attach(watcher, pidfd.as_raw_fd())?;
         entry.pidfd = Some(pidfd);
-        let once = if self.is_embedded { 0 } else { ONCE };
-        self.io_start(watcher, POLLIN | once)
+        self.io_tell_once(watcher);
+        self.io_start(watcher, POLLIN)
     }
 
     /// Awaits a child by SIGCHLD in place of its pidfd. It may have ended already.
@@ -198,7 +219,7 @@ impl Engine {
     pub fn process_kill(&self, key: Key, signum: i32) -> Result<(), Errno> {
         let entry = &self.processes.slab[self.open_process(key)?];
         match &entry.pidfd {
-            _ if !entry.running => Err(Errno::ESRCH),
+            _ if !entry.running || entry.status.is_some() => Err(Errno::ESRCH),
             Some(pidfd) => process::kill_by_pidfd(pidfd, entry.pid, signum),
             None => process::kill(entry.pid, signum),
         }
@@ -234,6 +255,18 @@ impl Engine {
         }
     }
 
+    /// Reaps the loop's own children that have ended, before somebody is told of SIGCHLD: programs
+    /// that watch for it themselves wait for all the children they know of, and would take the
+    /// status from us.
+    pub(crate) fn reap_children(&mut self) {
+        for process in 0..self.processes.slab.capacity() as u32 {
+            let entry = &mut self.processes.slab[process];
+            if entry.running && entry.reap().is_some() {
+                self.processes.queue(process);
+            }
+        }
+    }
+
     pub(crate) fn begin_exits(&mut self) {
         self.processes.ended_left = self.processes.ended.len();
     }
@@ -248,17 +281,12 @@ impl Engine {
             if !entry.running {
                 continue;
             }
-            let (status, signum) = match process::wait(entry.pid) {
-                Ok(None) => {
-                    // Without memory for the watcher the child is looked at on every turn.
-                    if self.need_child_signal(process).is_err() {
-                        self.processes.queue(process);
-                    }
-                    continue;
+            let Some((status, signum)) = entry.reap() else {
+                // Without memory for the watcher the child is looked at on every turn.
+                if self.need_child_signal(process).is_err() {
+                    self.processes.queue(process);
                 }
-                Ok(Some(status)) => status,
-                // Somebody else has waited for our child, and nobody will ever know.
-                Err(error) => (i64::from(error.code()), 0),
+                continue;
             };
             let handle = self.end_process(process);
             return Some(Event::Exit(self.handles[handle].token, status, signum));
@@ -272,6 +300,7 @@ impl Engine {
         self.spare_child_signal(process);
         let entry = &mut self.processes.slab[process];
         entry.running = false;
+        entry.status = None;
         let handle = entry.handle;
         self.handles.set_active(handle, false);
         handle
@@ -296,6 +325,7 @@ impl Engine {
                 let entry = &mut self.processes.slab[process];
                 // Still active, as its handle's user knows it, but never looked at.
                 entry.running = false;
+                entry.status = None;
                 entry.queued = false;
             }
         }

@@ -21,6 +21,11 @@
 //!
 //! A single turn (`Once`) ends with timers, so that a turn which waited for one also runs
 //! it: it always makes progress.
+//!
+//! A callback may run the loop again, and a run may be given up at any event, as when a callback
+//! panics. So a [`Run`] has nothing that could be lost: whatever has been fetched from the kernel
+//! or taken out of a queue is the engine's until it is handed out, to whichever run asks. A loop
+//! that [holds](Engine::has_news) such things does not sleep.
 
 use crate::engine::Engine;
 use crate::event::Event;
@@ -74,9 +79,11 @@ const MAX_PENDING_ROUNDS: u32 = 8;
 /// poller costs no more than a little latency.
 const BROKEN_POLLER_NS: u64 = 1_000_000;
 
-/// What is being dealt with, one event at a time.
-#[derive(Debug)]
-enum InHand {
+/// What is being dealt with, one event at a time. The engine keeps it from one event to the next,
+/// so that any run can go on with it: one that a callback has begun inside of the run that took
+/// it up, or the next one, after a run was given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum InHand {
     Nothing,
     Stream(stream::Cursor),
     Udp(udp::Cursor),
@@ -96,9 +103,6 @@ pub struct Run {
     /// Rounds that may follow.
     rounds_left: u32,
     polls: u32,
-    /// The next event of the batch.
-    cursor: usize,
-    in_hand: InHand,
 }
 
 impl Run {
@@ -112,8 +116,6 @@ impl Run {
             round: 0,
             rounds_left: 0,
             polls: 0,
-            cursor: 0,
-            in_hand: InHand::Nothing,
         }
     }
 
@@ -126,6 +128,13 @@ impl Run {
     /// After the run is over: whether something in the loop is still alive.
     pub fn alive(&self) -> bool {
         self.alive
+    }
+}
+
+impl InHand {
+    #[inline]
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, InHand::Nothing)
     }
 }
 
@@ -207,9 +216,9 @@ impl Engine {
 
     fn open_io(&mut self, run: &mut Run) -> Phase {
         self.poll_phase(run);
-        match self.poller.len() {
-            0 => self.open_work(run),
-            _ => Phase::Io,
+        match self.poller.len() == 0 && self.in_hand.is_nothing() {
+            true => self.open_work(run),
+            false => Phase::Io,
         }
     }
 
@@ -269,14 +278,11 @@ impl Engine {
 
     fn enter(&mut self, run: &mut Run) -> Phase {
         self.receiver.awake();
-        self.abandon_stream();
-        self.io_salvage();
         if run.mode == Mode::NoWait {
             // Whoever drives the loop like this may be waiting for our descriptor, and a sender
             // may be about to write to it for what we have seen already: look, and clear it.
             self.receiver.signalled = true;
         }
-        self.resume_fs_events();
         run.alive = self.is_alive();
         if !run.alive {
             self.update_time();
@@ -304,9 +310,9 @@ impl Engine {
             return self.finish();
         }
         run.may_sleep = !self.watchers.has_pending() && self.idle.is_empty(&self.handles);
-        match self.watchers.pending_len() {
-            0 => self.open_idle(run),
-            _ => {
+        match self.watchers.pending_len() == 0 && self.in_hand.is_nothing() {
+            true => self.open_idle(run),
+            false => {
                 run.begin_rounds(1);
                 Phase::Pending
             }
@@ -317,7 +323,7 @@ impl Engine {
     /// one does.
     #[inline(never)]
     fn next_pending(&mut self, run: &mut Run) -> Option<Event> {
-        let mut event = self.go_on(run);
+        let mut event = self.go_on();
         while event.is_none() {
             if run.round == 0 {
                 run.rounds_left = run.rounds_left.checked_sub(1)?;
@@ -340,16 +346,16 @@ impl Engine {
                     if let Pending::Refused(error) = why {
                         self.inotify_refused(error);
                     }
-                    run.in_hand = InHand::Inotify;
-                    event = self.go_on(run);
+                    self.in_hand = InHand::Inotify;
+                    event = self.go_on();
                 }
                 Owner::Stream(stream) => {
-                    run.in_hand = InHand::Stream(self.stream_pending(stream, why));
-                    event = self.go_on(run);
+                    self.in_hand = InHand::Stream(self.stream_pending(stream, why));
+                    event = self.go_on();
                 }
                 Owner::Udp(udp) => {
-                    run.in_hand = InHand::Udp(self.udp_pending(udp, why));
-                    event = self.go_on(run);
+                    self.in_hand = InHand::Udp(self.udp_pending(udp, why));
+                    event = self.go_on();
                 }
             }
         }
@@ -363,7 +369,7 @@ impl Engine {
             || !self.has_active()
             || self.watchers.has_pending()
             || !self.idle.is_empty(&self.handles)
-            || self.handles.closing != NIL;
+            || self.has_closing();
         if nothing_to_wait_for {
             return Some(0);
         }
@@ -379,27 +385,38 @@ impl Engine {
         let timeout = if sleeps { self.poll_timeout() } else { Some(0) };
         self.metrics.loop_count += 1;
         run.polls = 1;
-        run.cursor = 0;
         self.poll_io(timeout);
     }
 
-    /// Whether there is something to tell, whatever the poller says.
+    /// Whether there is something to tell, whatever the poller says: what has come by itself, and
+    /// what a run that was given up, or that waits for this one to end, had taken and not handed
+    /// out yet.
     pub(crate) fn has_news(&mut self) -> bool {
         self.watchers.has_left()
             || self.watchers.has_pending()
-            || self.signals.has_pending()
+            || !self.signals.is_quiet()
             || self.processes.has_ended()
             || self.ring.has_completed()
+            || self.receiver.has_collected()
+            || !self.in_hand.is_nothing()
+            || self.has_ready_timers()
     }
 
     /// Asks the poller, for as long as `timeout` allows and nothing happens.
     fn poll_io(&mut self, mut timeout: Timeout) {
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
         let next = self.talk.next();
+        self.io_salvage();
         loop {
             self.io_flush();
             if self.has_news() {
                 timeout = Some(0);
+            }
+            if timeout != Some(0)
+                && let Some(deadline_ns) = deadline_ns
+            {
+                // The cached time is that before the callbacks of this turn.
+                timeout = Some(deadline_ns.saturating_sub(self.poller.now_ns()));
             }
             let nothing_to_learn = self.poller.is_idle() && !self.receiver.signalled;
             if timeout == Some(0) && nothing_to_learn {
@@ -444,11 +461,8 @@ impl Engine {
             if events > 0 || timeout == Some(0) || has_completed {
                 return;
             }
-            if let Some(deadline_ns) = deadline_ns {
-                if self.now_ns >= deadline_ns {
-                    return;
-                }
-                timeout = Some(deadline_ns - self.now_ns);
+            if deadline_ns.is_some_and(|deadline_ns| self.now_ns >= deadline_ns) {
+                return;
             }
         }
     }
@@ -557,19 +571,17 @@ impl Engine {
     /// It is a call, so that what it needs is not made ready for each timer.
     #[inline(never)]
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
-        let mut event = self.go_on(run);
+        let mut event = self.go_on();
         while event.is_none() {
-            let Some((mask, data)) = self.poller.event(run.cursor) else {
+            let Some((mask, data)) = self.poller.next() else {
                 if !self.poller.is_full() || run.polls == MAX_POLLS {
                     self.poller.clear();
                     return None;
                 }
                 run.polls += 1;
-                run.cursor = 0;
                 self.poll_io(Some(0));
                 continue;
             };
-            run.cursor += 1;
             let Some((watcher, mask)) = self.io_match(mask, data) else {
                 continue;
             };
@@ -578,16 +590,16 @@ impl Engine {
                 Owner::Process(process) => self.process_ready(process, Ok(mask)),
                 Owner::Inotify => {
                     self.inotify_ready();
-                    run.in_hand = InHand::Inotify;
-                    event = self.go_on(run);
+                    self.in_hand = InHand::Inotify;
+                    event = self.go_on();
                 }
                 Owner::Stream(stream) => {
-                    run.in_hand = InHand::Stream(self.stream_ready(stream, mask));
-                    event = self.go_on(run);
+                    self.in_hand = InHand::Stream(self.stream_ready(stream, mask));
+                    event = self.go_on();
                 }
                 Owner::Udp(udp) => {
-                    run.in_hand = InHand::Udp(self.udp_ready(udp, mask));
-                    event = self.go_on(run);
+                    self.in_hand = InHand::Udp(self.udp_ready(udp, mask));
+                    event = self.go_on();
                 }
             }
         }
@@ -597,24 +609,36 @@ impl Engine {
     /// Goes on with what is in hand up to the next thing to call, or to its end. Mostly there
     /// is nothing, which should not cost a call.
     #[inline(always)]
-    fn go_on(&mut self, run: &mut Run) -> Option<Event> {
-        let event = match &mut run.in_hand {
-            InHand::Nothing => return None,
-            InHand::Stream(cursor) => {
-                let event = self.next_of_stream(cursor);
-                if cursor.is_over() {
-                    run.in_hand = InHand::Nothing;
-                    self.let_go_of_stream();
-                }
-                return event;
+    fn go_on(&mut self) -> Option<Event> {
+        match self.in_hand {
+            InHand::Nothing => None,
+            InHand::Stream(mut cursor) => {
+                let event = self.next_of_stream(&mut cursor);
+                self.in_hand = match cursor.is_over() {
+                    true => {
+                        self.let_go_of_stream();
+                        InHand::Nothing
+                    }
+                    false => InHand::Stream(cursor),
+                };
+                event
             }
-            InHand::Udp(cursor) => self.next_of_udp(cursor),
-            InHand::Inotify => self.next_fs_event(),
-        };
-        if event.is_none() {
-            run.in_hand = InHand::Nothing;
+            InHand::Udp(mut cursor) => {
+                let event = self.next_of_udp(&mut cursor);
+                self.in_hand = match event {
+                    Some(_) => InHand::Udp(cursor),
+                    None => InHand::Nothing,
+                };
+                event
+            }
+            InHand::Inotify => {
+                let event = self.next_fs_event();
+                if event.is_none() {
+                    self.in_hand = InHand::Nothing;
+                }
+                event
+            }
         }
-        event
     }
 
     fn begin_closing(&mut self) {

@@ -333,6 +333,9 @@ impl Engine {
         while let Some((owner, signum)) = self.signals.next() {
             match owner {
                 Owner::Handle(index) => {
+                    if signum == blacklight_sys::signal::SIGCHLD {
+                        self.reap_children();
+                    }
                     return Some(Event::Signal(self.handles[index].token, signum));
                 }
                 Owner::Children => self.examine_children(),

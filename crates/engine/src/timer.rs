@@ -4,7 +4,8 @@
 //! ends say and hear is in milliseconds. A timer is in one of three states: *stopped*;
 //! *started*, with an entry in the queue; or *ready*, taken out of the queue by a timers
 //! phase in progress and waiting for its turn in that phase's list. A ready timer counts as inactive, and
-//! can be stopped, restarted or closed by the timers that run before it. Timers that
+//! can be stopped, restarted or closed by the timers that run before it; if it is referenced, it keeps
+//! the loop alive until it is handed out. Timers that
 //! start during the phase wait for the next one.
 
 use crate::engine::Engine;
@@ -144,12 +145,24 @@ impl Engine {
         Some(due_ns.saturating_sub(self.now_ns))
     }
 
+    /// Whether timers have been taken as due, and not handed out yet.
+    #[inline]
+    pub(crate) fn has_ready_timers(&self) -> bool {
+        !self.handles.is_list_empty(self.ready)
+    }
+
+    /// Whether a referenced one is among them.
+    #[inline]
+    pub(crate) fn has_referenced_ready_timers(&self) -> bool {
+        self.has_ready_timers() && self.handles.has_referenced(self.ready)
+    }
+
     /// Opens a timers phase: takes all timers that are due out of the queue. Returns whether
     /// there are any.
     #[inline]
     pub(crate) fn collect_due_timers(&mut self) -> bool {
         (self.timers).take_due(&mut self.handles, self.now_ns, self.ready);
-        !self.handles.is_list_empty(self.ready)
+        self.has_ready_timers()
     }
 
     /// The next timer of the phase. A repeating one is started again first, so that its

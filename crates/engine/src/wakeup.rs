@@ -402,10 +402,16 @@ impl Receiver {
         (chain, length)
     }
 
+    /// Whether something has been taken out of the mailbox and not been handed out.
+    #[inline]
+    pub(crate) fn has_collected(&self) -> bool {
+        self.chain != NIL || self.left != 0 || self.completed != NIL
+    }
+
     /// Whether nothing is to be handed out.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.chain == NIL && self.left == 0 && self.completed == NIL && self.mailbox.is_empty()
+        !self.has_collected() && self.mailbox.is_empty()
     }
 
     /// The next send to deliver.

@@ -19,7 +19,7 @@ mod tree;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
-use crate::io::{Owner, Pending};
+use crate::io::Owner;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::inotify::{self, Folder, Inotify, Record};
 use blacklight_sys::poll::POLLIN;
@@ -464,13 +464,6 @@ impl Engine {
     /// Begins to deal with what the kernel has to tell.
     pub(crate) fn inotify_ready(&mut self) {
         self.fs_events.fill();
-    }
-
-    /// A run that was given up half-way may have left something behind.
-    pub(crate) fn resume_fs_events(&mut self) {
-        if self.fs_events.has_leftover() {
-            self.watchers.feed(self.fs_events.watcher, Pending::Fed);
-        }
     }
 
     /// The poller cannot watch the instance: every handle hears of it.

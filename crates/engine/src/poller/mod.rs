@@ -84,6 +84,8 @@ enum Kind {
 pub(crate) struct Poller {
     kind: Kind,
     batch: Batch,
+    /// The first event of the batch that nobody has asked for.
+    next: usize,
 }
 
 macro_rules! each {
@@ -127,7 +129,11 @@ impl Poller {
         let mut batch = Vec::new();
         batch.try_reserve_exact(2 * BATCH)?;
         let kind = Kind::new(mechanism, mailbox)?;
-        Ok(Poller { kind, batch })
+        Ok(Poller {
+            kind,
+            batch,
+            next: 0,
+        })
     }
 
     pub(crate) fn mechanism(&self) -> Mechanism {
@@ -145,7 +151,7 @@ impl Poller {
             Kind::Sim(sim) => sim.forget_all(),
             _ => self.kind = Kind::new(Some(self.mechanism()), mailbox)?,
         }
-        self.batch.clear();
+        self.clear();
         Ok(())
     }
 
@@ -248,7 +254,7 @@ impl Poller {
         timeout: Timeout,
         blocked: Option<&SignalSet>,
     ) -> Result<(), Errno> {
-        self.batch.clear();
+        self.clear();
         let batch = &mut self.batch;
         let result = match &mut self.kind {
             Kind::Select(select) => select.wait(timeout, blocked, batch),
@@ -268,6 +274,7 @@ impl Poller {
     pub(crate) fn look(&mut self) -> Result<usize, Errno> {
         if let Kind::Epoll(epoll) = &mut self.kind {
             self.batch.clear();
+            self.next = 0;
             epoll.wait(Some(0), None, &mut self.batch)?;
         }
         Ok(self.batch.len())
@@ -278,10 +285,17 @@ impl Poller {
         self.batch.len()
     }
 
-    /// An event of the batch: what is ready, and the word that came with the descriptor.
+    /// The next event of the batch: what is ready, and the word that came with the descriptor.
     #[inline]
-    pub(crate) fn event(&self, at: usize) -> Option<(u32, u64)> {
-        self.batch.get(at).copied()
+    pub(crate) fn next(&mut self) -> Option<(u32, u64)> {
+        let event = self.batch.get(self.next).copied()?;
+        self.next += 1;
+        Some(event)
+    }
+
+    /// The events of the batch that nobody has asked for.
+    pub(crate) fn rest(&self) -> &[(u32, u64)] {
+        &self.batch[self.next..]
     }
 
     /// Whether the batch may have been cut. The mailbox may have had a place in it.
@@ -302,5 +316,6 @@ impl Poller {
     /// Empties the batch.
     pub(crate) fn clear(&mut self) {
         self.batch.clear();
+        self.next = 0;
     }
 }

@@ -492,16 +492,6 @@ impl Engine {
         self.streams.in_hand = NIL;
     }
 
-    /// Lets the pending phase report what the stream in hand has written: the run that had it
-    /// in hand may never go on.
-    pub(crate) fn abandon_stream(&mut self) {
-        let stream = std::mem::replace(&mut self.streams.in_hand, NIL);
-        if stream != NIL {
-            let watcher = self.streams.slab[stream].watcher;
-            self.watchers.feed(watcher, Pending::Fed);
-        }
-    }
-
     /// Closes a stream's descriptor. What it had promised is cancelled in the closing phase.
     pub(crate) fn release_stream(&mut self, index: u32, stream: u32) {
         self.io_close(self.streams.slab[stream].watcher);

@@ -3,6 +3,16 @@
 use crate::rules::{Life, Model, NS_PER_MS};
 use blacklight_engine::{Engine, Errno, HandleKind, Key, RawFd};
 
+/// An answer, unless it cannot be known: then it is any.
+#[derive(Debug)]
+struct Known<T>(Option<T>);
+
+impl<T: PartialEq> PartialEq for Known<T> {
+    fn eq(&self, other: &Known<T>) -> bool {
+        self.0.is_none() || other.0.is_none() || self.0 == other.0
+    }
+}
+
 #[derive(PartialEq, Debug)]
 struct Loop {
     is_alive: bool,
@@ -11,7 +21,7 @@ struct Loop {
     is_unused: bool,
     now_ns: u64,
     now_ms: u64,
-    backend_timeout: Option<u64>,
+    backend_timeout: Known<Option<u64>>,
     loop_count: u64,
     events: u64,
     /// Only where idle time is not measured: else it depends on how fast a wait was.
@@ -52,7 +62,7 @@ impl Picture {
             is_unused: engine.is_unused(),
             now_ns: engine.now_ns(),
             now_ms: engine.now(),
-            backend_timeout: engine.backend_timeout(),
+            backend_timeout: Known(Some(engine.backend_timeout())),
             loop_count: metrics.loop_count,
             events: metrics.events,
             events_waiting: (!measures_idle_time).then_some(metrics.events_waiting),
@@ -75,12 +85,12 @@ impl Picture {
     pub(crate) fn of_model(model: &Model, measures_idle_time: bool) -> Picture {
         let the_loop = Loop {
             is_alive: model.is_alive(),
-            has_closing: !model.closing.is_empty(),
+            has_closing: model.has_closing(),
             active_handles: model.active_handles(),
             is_unused: model.all.is_empty(),
             now_ns: model.now_ns,
             now_ms: model.now_ns / NS_PER_MS,
-            backend_timeout: model.backend_timeout(),
+            backend_timeout: Known(model.backend_timeout()),
             loop_count: model.loop_count,
             events: model.events,
             events_waiting: (!measures_idle_time).then_some(model.events_waiting),

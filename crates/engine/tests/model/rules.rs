@@ -399,7 +399,21 @@ impl Model {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.active_handles() > 0 || !self.closing.is_empty()
+        let is_referenced = |&(id, _): &(usize, u64)| self.handles[id].referenced;
+        self.active_handles() > 0
+            || self.has_closing()
+            || self.due().any(|timer| is_referenced(timer))
+    }
+
+    /// Whether handles are to be finished.
+    pub(crate) fn has_closing(&self) -> bool {
+        !self.closing.is_empty() || !self.closing_now.is_empty()
+    }
+
+    /// The timers that have been taken as due and still are.
+    fn due(&self) -> impl Iterator<Item = &(usize, u64)> {
+        let holds = |(id, start): &&(usize, u64)| self.handles[*id].start == *start;
+        self.ready.iter().filter(holds)
     }
 
     /// How long a poll may sleep. Idle handles that the idle phase has still to run do not
@@ -409,7 +423,7 @@ impl Model {
             || self.active_handles() == 0
             || !self.idle.started.is_empty()
             || !self.pending.is_empty()
-            || !self.closing.is_empty();
+            || self.has_closing();
         if busy {
             return Some(0);
         }
@@ -418,11 +432,15 @@ impl Model {
     }
 
     /// How long somebody else may wait in our place: not before the kernel has been asked for all
-    /// that is wanted.
-    pub(crate) fn backend_timeout(&self) -> Option<u64> {
-        match (self.handles.iter()).any(|handle| handle.wanted & !handle.asked != 0) {
-            true => Some(0),
-            false => self.poll_timeout(),
+    /// that is wanted, nor while something is held that nobody has been told. `None` if that cannot
+    /// be known: of async handles that are closed, the engine may have passed some already.
+    pub(crate) fn backend_timeout(&self) -> Option<Option<u64>> {
+        let is_untold = (self.handles.iter()).any(|handle| handle.wanted & !handle.asked != 0);
+        let is_open = |&id: &usize| self.handles[id].active;
+        let holds = self.delivering.iter().any(is_open) || self.due().next().is_some();
+        match is_untold || holds {
+            true => Some(Some(0)),
+            false => self.delivering.is_empty().then(|| self.poll_timeout()),
         }
     }
 

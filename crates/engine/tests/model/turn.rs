@@ -172,10 +172,14 @@ impl Model {
     /// The next async handle to be called: any of those that were sent to before the phase, so
     /// the one that was seen if it is among them.
     fn next_mail(&mut self, seen: Option<Event>) -> Option<usize> {
-        self.delivering.retain(|&id| self.handles[id].active);
-        let is_seen = |&id: &usize| seen == Some(Event::Async(token(id)));
-        let at = self.delivering.iter().position(is_seen).unwrap_or(0);
-        (at < self.delivering.len()).then(|| self.delivering.remove(at))
+        let is_open = |&id: &usize| self.handles[id].active;
+        let is_seen = |id: &usize| is_open(id) && seen == Some(Event::Async(token(*id)));
+        let at = self.delivering.iter().position(is_seen);
+        let at = at.or_else(|| self.delivering.iter().position(is_open));
+        if at.is_none() {
+            self.delivering.clear();
+        }
+        at.map(|at| self.delivering.remove(at))
     }
 
     /// The last closed is the first to be finished.

@@ -49,6 +49,11 @@ impl Model {
             if !self.pending.is_empty() || !self.mail.is_empty() {
                 timeout = Some(0);
             }
+            if timeout != Some(0) {
+                // Callbacks have taken their time since that of the loop was cached.
+                let left_ns = |deadline_ns: u64| deadline_ns.saturating_sub(self.world.now_ns);
+                timeout = deadline_ns.map(left_ns);
+            }
             let may_break = self.world.may.break_down && breakdowns < BREAKDOWNS;
             if may_break && oracle.choose(2) == 1 {
                 breakdowns += 1;
@@ -80,11 +85,8 @@ impl Model {
             if events > 0 || timeout == Some(0) {
                 return Ok(());
             }
-            if let Some(deadline_ns) = deadline_ns {
-                if self.now_ns >= deadline_ns {
-                    return Ok(());
-                }
-                timeout = Some(deadline_ns - self.now_ns);
+            if deadline_ns.is_some_and(|deadline_ns| self.now_ns >= deadline_ns) {
+                return Ok(());
             }
         }
     }
