@@ -400,9 +400,7 @@ impl Model {
 
     pub(crate) fn is_alive(&self) -> bool {
         let is_referenced = |&(id, _): &(usize, u64)| self.handles[id].referenced;
-        self.active_handles() > 0
-            || self.has_closing()
-            || self.due().any(|timer| is_referenced(timer))
+        self.active_handles() > 0 || self.has_closing() || self.due().any(is_referenced)
     }
 
     /// Whether handles are to be finished.
