@@ -62,7 +62,7 @@ pub use blacklight_sys::fd::{Descriptor, SharedFd};
 pub use blacklight_sys::io_uring::Operation;
 pub use blacklight_sys::job::Job;
 pub use blacklight_sys::multicast::{Group, Interface};
-pub use blacklight_sys::process::{Command, SpawnError, Stdio, Strings};
+pub use blacklight_sys::process::{Command, SpawnError, Stdio, Strings, StringsBuf};
 pub use blacklight_sys::socket::Address;
 pub use blacklight_sys::{Errno, RawFd, Timeout};
 pub use engine::Engine;

@@ -1,10 +1,26 @@
-//! Runs that are given up half-way, as when a callback panics and somebody catches it.
+//! Runs that are given up half-way, as when a callback panics and somebody catches it, and runs
+//! inside of others.
 //!
 //! Whoever was to be called is called on the next turn, before anybody else of its phase,
 //! and nobody is lost.
 
-use blacklight_engine::{Engine, Event, Mechanism, Mode, Readiness, Run, Token};
+mod each_mechanism;
+
+use blacklight_engine::{
+    Command, Engine, Event, Job, Key, Mechanism, Mode, Readiness, Run, StringsBuf, Token, WorkKind,
+};
+use each_mechanism::{GUARD, guarded_engine_on, on_each_mechanism, run};
 use rustix::event::PollFlags;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
+use std::os::fd::AsRawFd;
+
+on_each_mechanism!(
+    a_child_s_exit_is_told_after_its_batch_was_given_up,
+    a_child_s_exit_is_told_in_a_run_inside_of_its_batch,
+    a_child_s_status_is_taken_before_its_signal_is_told,
+    completions_that_were_collected_are_not_slept_over,
+    signals_that_are_due_are_not_slept_over,
+);
 
 /// A loop that something keeps alive.
 fn engine() -> Engine {
@@ -101,4 +117,244 @@ fn descriptors_are_reported_again() {
     }
     assert!(first_of_a_run(&mut engine).is_some());
     assert_eq!(turn(&mut engine).len(), 2);
+}
+
+/// A loop on which nothing but what a test makes keeps anything alive. It does not sleep where
+/// nothing will ever wake it: the simulated kernel panics then.
+fn bare_engine() -> Engine {
+    Engine::new(Some(Mechanism::Sim(1))).unwrap()
+}
+
+/// All events of a whole run.
+fn all(engine: &mut Engine, mode: Mode) -> Vec<Event> {
+    each_mechanism::events(engine, mode)
+}
+
+#[test]
+fn timers_that_are_due_keep_the_loop_alive() {
+    for mode in [Mode::Default, Mode::Once, Mode::NoWait] {
+        let mut engine = bare_engine();
+        for token in [1, 2] {
+            let key = engine.timer_init(Token(token)).unwrap();
+            engine.timer_start(key, 0, 0).unwrap();
+        }
+        assert_eq!(first_of_a_run(&mut engine), Some(Event::Timer(Token(1))));
+        assert!(engine.is_alive());
+        assert_eq!(engine.backend_timeout(), Some(0));
+        assert_eq!(all(&mut engine, mode), [Event::Timer(Token(2))]);
+        assert!(!engine.is_alive());
+    }
+}
+
+#[test]
+fn a_due_timer_without_a_reference_keeps_nothing_alive() {
+    let mut engine = bare_engine();
+    for token in [1, 2] {
+        let key = engine.timer_init(Token(token)).unwrap();
+        engine.timer_start(key, 0, 0).unwrap();
+        if token == 2 {
+            engine.unreference(key);
+        }
+    }
+    assert_eq!(first_of_a_run(&mut engine), Some(Event::Timer(Token(1))));
+    assert!(!engine.is_alive());
+}
+
+#[test]
+fn closings_in_progress_keep_the_loop_alive() {
+    for mode in [Mode::Default, Mode::Once, Mode::NoWait] {
+        let mut engine = bare_engine();
+        for token in [1, 2] {
+            let key = engine.timer_init(Token(token)).unwrap();
+            engine.close(key).unwrap();
+        }
+        assert_eq!(first_of_a_run(&mut engine), Some(Event::Closed(Token(2))));
+        assert!(engine.is_alive());
+        assert_eq!(engine.backend_timeout(), Some(0));
+        assert_eq!(all(&mut engine, mode), [Event::Closed(Token(1))]);
+    }
+}
+
+#[test]
+fn sends_that_were_collected_are_not_slept_over() {
+    let mut engine = bare_engine();
+    let init = |token| engine.async_init(Token(token)).unwrap().1;
+    let tickets = [1, 2].map(init);
+    for ticket in tickets {
+        engine.mailbox().send(ticket);
+    }
+    assert_eq!(first_of_a_run(&mut engine), Some(Event::Async(Token(1))));
+    assert_eq!(engine.backend_timeout(), Some(0));
+    assert_eq!(all(&mut engine, Mode::Once), [Event::Async(Token(2))]);
+}
+
+#[test]
+fn an_outer_run_does_not_sleep_over_what_an_inner_one_has_left() {
+    let mut engine = bare_engine();
+    let prepare = engine.prepare_init(Token(3)).unwrap();
+    engine.loop_watcher_start(prepare).unwrap();
+    let init = |token| engine.async_init(Token(token)).unwrap().1;
+    let tickets = [1, 2].map(init);
+    let mut outer = Run::new(Mode::Once);
+    assert_eq!(engine.next(&mut outer), Some(Event::Prepare(Token(3))));
+    for ticket in tickets {
+        engine.mailbox().send(ticket);
+    }
+    let mut inner = Run::new(Mode::NoWait);
+    assert_eq!(engine.next(&mut inner), Some(Event::Prepare(Token(3))));
+    assert_eq!(engine.next(&mut inner), Some(Event::Async(Token(1))));
+    assert_eq!(engine.next(&mut outer), Some(Event::Async(Token(2))));
+    assert_eq!(engine.next(&mut outer), None);
+}
+
+#[test]
+fn no_timer_is_late_for_the_work_of_callbacks() {
+    const MS: u64 = 1_000_000;
+    for mode in [Mode::Default, Mode::Once] {
+        let mut engine = bare_engine();
+        let begun_ns = engine.now_ns();
+        for (token, timeout_ms) in [(1, 10), (2, 40)] {
+            let key = engine.timer_init(Token(token)).unwrap();
+            engine.timer_start(key, timeout_ms, 0).unwrap();
+        }
+        let mut told = Vec::new();
+        while engine.is_alive() {
+            run(&mut engine, mode, |engine, event| {
+                told.push((event.token().0, (engine.now_ns() - begun_ns) / MS));
+                let sim = engine.sim().unwrap();
+                sim.advance(25 * MS);
+            });
+        }
+        assert_eq!(told, [(1, 10), (2, 40)]);
+    }
+}
+
+/// Starts a child that ends at once with status 7, and waits until it has.
+fn spawn_and_wait(engine: &mut Engine, token: u64) -> (Key, Pid) {
+    let key = engine.process_init(Token(token)).unwrap();
+    let args: StringsBuf<'_> = [c"sh", c"-c", c"exit 7"].into_iter().collect();
+    let command = Command {
+        file: c"/bin/sh",
+        args: args.strings(),
+        env: None,
+        cwd: None,
+        detached: false,
+        uid: None,
+        gid: None,
+        stdio: &[],
+    };
+    let pid = engine.process_spawn(key, &command).unwrap();
+    let pid = Pid::from_raw(pid).unwrap();
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(pid), ended).unwrap();
+    (key, pid)
+}
+
+/// A poll handle that is readable, and stays so.
+fn readable(engine: &mut Engine, token: u64) -> (Key, [std::os::fd::OwnedFd; 2]) {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    rustix::io::write(&writer, b"x").unwrap();
+    let key = engine.poll_init(Token(token), reader.as_raw_fd()).unwrap();
+    engine.poll_start(key, Readiness::READABLE).unwrap();
+    (key, [reader, writer])
+}
+
+fn a_child_s_exit_is_told_after_its_batch_was_given_up(mechanism: Mechanism) {
+    for mode in [Mode::Default, Mode::Once, Mode::NoWait] {
+        let mut engine = guarded_engine_on(mechanism);
+        let (poll, _pipe) = readable(&mut engine, 1);
+        let (process, _) = spawn_and_wait(&mut engine, 2);
+        let first = first_of_a_run(&mut engine);
+        assert_eq!(first, Some(Event::Poll(Token(1), Ok(Readiness::READABLE))));
+        engine.poll_stop(poll).unwrap();
+        assert_eq!(engine.backend_timeout(), Some(0));
+        assert_eq!(all(&mut engine, mode), [Event::Exit(Token(2), 7, 0)]);
+        assert!(!engine.is_active(process));
+    }
+}
+
+fn a_child_s_exit_is_told_in_a_run_inside_of_its_batch(mechanism: Mechanism) {
+    for mode in [Mode::Once, Mode::NoWait] {
+        let mut engine = guarded_engine_on(mechanism);
+        let (poll, _pipe) = readable(&mut engine, 1);
+        spawn_and_wait(&mut engine, 2);
+        let mut told = Vec::new();
+        run(&mut engine, Mode::Default, |engine, event| {
+            if event.token() == Token(1) {
+                engine.poll_stop(poll).unwrap();
+                told.extend(all(engine, mode));
+            }
+        });
+        assert_eq!(told, [Event::Exit(Token(2), 7, 0)]);
+    }
+}
+
+fn a_child_s_status_is_taken_before_its_signal_is_told(mechanism: Mechanism) {
+    let mut engine = guarded_engine_on(mechanism);
+    let signal = engine.signal_init(Token(1)).unwrap();
+    engine
+        .signal_start(signal, Signal::CHILD.as_raw(), false)
+        .unwrap();
+    let (process, pid) = spawn_and_wait(&mut engine, 2);
+    let mut told = Vec::new();
+    run(&mut engine, Mode::Default, |engine, event| {
+        told.push(event);
+        if event.token() == Token(1) {
+            // As programs do that know of the child, but not whose it is.
+            let waited = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
+            assert_eq!(waited.unwrap_err(), rustix::io::Errno::CHILD);
+            let killed = engine.process_kill(process, 0);
+            assert_eq!(killed, Err(blacklight_engine::Errno::ESRCH));
+            engine.signal_stop(signal).unwrap();
+        }
+    });
+    let signal = Event::Signal(Token(1), Signal::CHILD.as_raw());
+    assert_eq!(told, [signal, Event::Exit(Token(2), 7, 0)]);
+}
+
+fn completions_that_were_collected_are_not_slept_over(mechanism: Mechanism) {
+    for mode in [Mode::Default, Mode::Once, Mode::NoWait] {
+        let mut engine = guarded_engine_on(mechanism);
+        let (done, all_done) = std::sync::mpsc::channel();
+        for token in [1, 2] {
+            let done = done.clone();
+            let job = Job::new(move || done.send(()).unwrap());
+            engine
+                .work_submit(Token(token), WorkKind::Cpu, job)
+                .unwrap();
+        }
+        for _ in 0..2 {
+            all_done.recv().unwrap();
+        }
+        let mut told = vec![];
+        while told.is_empty() {
+            told.extend(first_of_a_run(&mut engine));
+        }
+        while engine.active_requests() > 0 {
+            let events = all(&mut engine, mode);
+            assert!(!events.contains(&Event::Timer(GUARD)), "the loop has slept");
+            told.extend(events);
+        }
+        told.sort_by_key(|event| event.token().0);
+        let done = |token| Event::Work(Token(token), Ok(()));
+        assert_eq!(told, [done(1), done(2)]);
+    }
+}
+
+fn signals_that_are_due_are_not_slept_over(mechanism: Mechanism) {
+    for mode in [Mode::Once, Mode::NoWait] {
+        let mut engine = guarded_engine_on(mechanism);
+        for token in [1, 2] {
+            let key = engine.signal_init(Token(token)).unwrap();
+            engine
+                .signal_start(key, Signal::USR1.as_raw(), true)
+                .unwrap();
+        }
+        kill_process(getpid(), Signal::USR1).unwrap();
+        let told = |token| Event::Signal(Token(token), Signal::USR1.as_raw());
+        // Any thread may catch it, so that it may take a moment.
+        assert_eq!(engine.next(&mut Run::new(Mode::Once)), Some(told(1)));
+        assert_eq!(all(&mut engine, mode), [told(2)]);
+        assert!(!engine.is_alive(), "both were to be told once");
+    }
 }
