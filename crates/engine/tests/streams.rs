@@ -8,10 +8,14 @@ use blacklight_engine::{
     Run, Token,
 };
 use each_mechanism::{GUARD, engine_on, guarded_engine_on, on_each_mechanism, run, told};
+use std::ffi::CStr;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 on_each_mechanism!(
@@ -19,7 +23,8 @@ on_each_mechanism!(
     a_write_that_cannot_wait_for_room_fails,
     a_taken_descriptor_keeps_its_reports,
     what_was_passed_before_a_hang_up_arrives,
-    a_reset_after_data_is_the_end,
+    a_reset_after_data_is_not_the_end,
+    a_terminal_that_nobody_has_open_is_at_its_end,
     answers_are_reported_before_the_next_stream_is_read,
     answers_of_a_run_that_was_given_up_are_reported,
     writes_that_wait_arrive_whole_and_in_order,
@@ -207,23 +212,87 @@ fn what_was_passed_before_a_hang_up_arrives(mechanism: Mechanism) {
     assert_eq!(engine.pending_descriptors(receiver).unwrap().0, 3);
 }
 
-/// The other end has left something unread, which the kernel calls a reset; what it has sent
-/// before is complete all the same.
-fn a_reset_after_data_is_the_end(mechanism: Mechanism) {
-    let mut engine = engine_on(mechanism);
-    let (ours, mut theirs) = UnixStream::pair().unwrap();
-    (&mut &ours).write_all(b"unread").unwrap();
-    theirs.write_all(b"last words").unwrap();
-    drop(theirs);
-    let stream = pipe_on(&mut engine, 1, ours, false);
-    engine.read_start(stream).unwrap();
-    let mut read_so_far = Vec::new();
-    run(&mut engine, Mode::Default, |engine, event| {
-        assert_eq!(event, Event::Read(Token(1)));
-        read_so_far.push(read(engine, stream, 100));
-    });
-    assert_eq!(read_so_far, [Ok(10), Err(Errno::EOF)]);
-    assert!(engine.is_writable(stream), "only one direction is over");
+/// The other end has left something unread, which the kernel calls a reset. What it has sent
+/// before may be a part only, so the reader must not take this for the end.
+fn a_reset_after_data_is_not_the_end(mechanism: Mechanism) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tcp = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let accepted = listener.accept().unwrap().0;
+    let unix = UnixStream::pair().unwrap();
+    let pairs: [(OwnedFd, OwnedFd); 2] = [
+        (tcp.into(), accepted.into()),
+        (unix.0.into(), unix.1.into()),
+    ];
+    for (ours, theirs) in pairs {
+        rustix::io::write(&ours, b"unread").unwrap();
+        rustix::io::write(&theirs, b"last words").unwrap();
+        drop(theirs);
+        let mut engine = engine_on(mechanism);
+        let stream = match rustix::net::getsockname(&ours).unwrap().address_family() {
+            rustix::net::AddressFamily::UNIX => engine.pipe_init(Token(1), false).unwrap(),
+            _ => engine.tcp_init(Token(1), None).unwrap(),
+        };
+        engine
+            .stream_open(stream, descriptor(ours), true, true)
+            .unwrap();
+        engine.read_start(stream).unwrap();
+        let mut read_so_far = Vec::new();
+        run(&mut engine, Mode::Default, |engine, event| {
+            assert_eq!(event, Event::Read(Token(1)));
+            read_so_far.push(read(engine, stream, 100));
+        });
+        assert_eq!(read_so_far, [Ok(10), Err(Errno::ECONNRESET)]);
+    }
+}
+
+unsafe extern "C" {
+    fn posix_openpt(flags: i32) -> i32;
+    fn unlockpt(fd: i32) -> i32;
+    fn ptsname_r(fd: i32, name: *mut u8, len: usize) -> i32;
+}
+
+/// A terminal: the side of the program that controls it, and the other.
+fn terminal() -> (OwnedFd, File) {
+    const O_RDWR_NOCTTY: i32 = 0o402;
+    let mut name = [0; 64];
+    // SAFETY: the descriptor is new, and the name has room.
+    let master = unsafe {
+        let master = OwnedFd::from_raw_fd(posix_openpt(O_RDWR_NOCTTY));
+        assert_eq!(unlockpt(master.as_raw_fd()), 0);
+        assert_eq!(ptsname_r(master.as_raw_fd(), name.as_mut_ptr(), 64), 0);
+        master
+    };
+    let name = CStr::from_bytes_until_nul(&name).unwrap().to_str().unwrap();
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(O_RDWR_NOCTTY);
+    (master, options.open(name).unwrap())
+}
+
+/// The kernel says `EIO` then, whenever the hang-up came and whatever was written before.
+fn a_terminal_that_nobody_has_open_is_at_its_end(mechanism: Mechanism) {
+    for len in [0, 10] {
+        let mut engine = guarded_engine_on(mechanism);
+        let (master, mut slave) = terminal();
+        let stream = engine.pipe_init(Token(1), false).unwrap();
+        engine
+            .stream_open(stream, descriptor(master), true, true)
+            .unwrap();
+        engine.read_start(stream).unwrap();
+        if len > 0 {
+            slave.write_all(&vec![b'x'; len]).unwrap();
+            run(&mut engine, Mode::Once, |engine, event| {
+                assert_eq!(event, Event::Read(Token(1)));
+                assert_eq!(read(engine, stream, 100), Ok(len));
+            });
+        }
+        drop(slave);
+        let mut results = Vec::new();
+        run(&mut engine, Mode::Default, |engine, event| match event {
+            Event::ReadEnd(_, error) => results.push(Err(error)),
+            _ => results.push(read(engine, stream, 100)),
+        });
+        assert_eq!(results, [Err(Errno::EOF)], "after {len} bytes");
+    }
 }
 
 /// An engine on a simulated kernel that refuses to watch anything.

@@ -70,9 +70,6 @@ pub(crate) struct Stream {
     dry: bool,
     /// The other end has hung up, and has nothing more to say than what is there.
     hung_up: bool,
-    /// Since then a read has not filled its room, so what follows may be the end, however the
-    /// kernel puts it.
-    nearly_ended: bool,
     ended: bool,
     /// A connection that nobody has accepted is offered once more.
     offers_again: bool,
@@ -254,7 +251,6 @@ impl Engine {
             more: false,
             dry: false,
             hung_up: false,
-            nearly_ended: false,
             ended: false,
             offers_again: false,
             tells_writable: false,
@@ -598,7 +594,6 @@ impl Engine {
             stream.more = true;
             // A terminal that has been hung up says so when it is read.
             stream.hung_up = cursor.mask & POLLHUP != 0 && stream.kind != HandleKind::Tty;
-            stream.nearly_ended = false;
             cursor.step = match cursor.is_for(POLLIN) {
                 true => Step::Read,
                 false => Step::Write,

@@ -2,12 +2,14 @@
 
 use super::{Channel, Engine, MAX_PER_TURN, Streams};
 use crate::event::Event;
+use crate::handle::HandleKind;
 use crate::io::Way;
 use crate::poller::Call;
 use crate::slab::Key;
 use blacklight_sys::buffer::Space;
 use blacklight_sys::fd::Descriptor;
-use blacklight_sys::poll::{POLLIN, POLLPRI, pollfd};
+use blacklight_sys::poll::{POLLHUP, POLLIN, POLLPRI, pollfd};
+use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd, poll, socket, stream};
 
 impl Engine {
@@ -82,14 +84,13 @@ impl Engine {
                 // hung up gives all it has, even where the kernel gives it piece by piece, as
                 // it does when descriptors are passed.
                 stream.more = count == wanted && !stream.blocking || stream.hung_up;
-                stream.nearly_ended = stream.hung_up && count < wanted;
                 Ok(count)
             }
             Err(Errno::EAGAIN) => {
                 self.stream_mut(index).dry = true;
                 Err(Errno::EAGAIN)
             }
-            Err(_) if self.stream(index).nearly_ended => {
+            Err(Errno::EIO) if self.is_hung_up_terminal(index) => {
                 self.end(index);
                 Err(Errno::EOF)
             }
@@ -140,6 +141,26 @@ impl Engine {
             true => Err(Errno::EAGAIN),
             false => Ok(index),
         }
+    }
+
+    /// Whether the stream is a pipe handle on a terminal whose other side nobody has open any
+    /// more. The kernel then fails reads with `EIO`, once everything has been read. A socket's
+    /// error is never an end: what came before a reset may be incomplete.
+    #[cold]
+    fn is_hung_up_terminal(&self, index: u32) -> bool {
+        let stream = self.stream(index);
+        let is_device = stream.transport == Transport::Device && stream.kind == HandleKind::Pipe;
+        let Ok(fd) = self.raw_fd(index) else {
+            return false;
+        };
+        let mut fds = [pollfd {
+            fd,
+            events: POLLIN as i16,
+            revents: 0,
+        }];
+        is_device
+            && poll::poll(&mut fds, Some(0), None).is_ok()
+            && fds[0].revents as u32 & (POLLIN | POLLHUP) == POLLHUP
     }
 
     fn is_ready_to_read(&self, index: u32) -> Result<bool, Errno> {
