@@ -23,6 +23,7 @@ struct slot {
   int listens;  /* The original never reports requests of a server, nor does it fail them. */
   int failed;   /* to connect: the original does not always say that there is nothing to read. */
   int connects; /* The original forgets a shutdown if the connection then fails. */
+  int unpolled; /* Its descriptor is a file: the original aborts when it is to be polled. */
   int once;     /* The original does not forget that a signal was to be told once. */
   long bytes;   /* read in this step */
 };
@@ -233,6 +234,7 @@ static void stream_op(struct slot* slot) {
   unsigned count = 1 + below(3), size = 1 + (below(3) ? below(100) : below(BYTES - 1));
   for (unsigned n = 0; n < 3; n++) bufs[n] = uv_buf_init(bytes, size);
   int op = below(14);
+  if (slot->unpolled && (op < 8 || op == 10 || op == 11)) return;
   if ((slot->listens && op < 7) || (slot->failed && op < 7) || (slot->connects && (op == 6 || op == 7))) return;
   switch (op) {
     case 0: case 1: say("%d read_start: %s", i, name(uv_read_start(stream, below(20) ? on_alloc : NULL, on_read))); break;
@@ -340,7 +342,7 @@ static void pipe_op(struct slot* slot) {
   char text[200];
   size_t size = sizeof text;
   int op = below(12);
-  if (slot->listens && op >= 3 && op <= 5) return;
+  if ((slot->listens || slot->unpolled) && op >= 3 && op <= 5) return;
   switch (op) {
     case 0: case 1: say("%d bind '%s': %s", i, path, name(uv_pipe_bind(pipe_, path))); break;
     case 2: {
@@ -396,6 +398,7 @@ static void pipe_op(struct slot* slot) {
       if (slot->state != 1) { if (fd >= 0 && fd != 999) close(fd); break; }
       result = uv_pipe_open(pipe_, fd);
       say("%d open %d: %s", i, how, name(result));
+      slot->unpolled |= result == 0;
       if (result != 0 && fd >= 0 && fd != 999) close(fd);
       break;
     }
