@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <uv.h>
+#include "differ.h"
 
 enum { SLOTS = 8, LINES = 4000, BYTES = 5000 };
 
@@ -33,20 +33,22 @@ static const char* kinds[] = {"tcp",   "pipe", "udp",  "timer",  "async",    "id
                               "check", "poll", "signal", "fs_event", "fs_poll"};
 
 static struct slot slots[SLOTS];
-static uv_loop_t loop;
+uv_loop_t loop;
+int awaited;
+static unsigned share; /* of 4 acts go to files or processes */
 static char lines[LINES][160];
 static int line_count, step, requests, acts;
 static char bytes[BYTES], room[65536];
 static unsigned long long state;
 
-static unsigned below(unsigned limit) {
+unsigned below(unsigned limit) {
   state ^= state << 13;
   state ^= state >> 7;
   state ^= state << 17;
   return (unsigned) ((state >> 11) % limit);
 }
 
-static void say(const char* format, ...) {
+void say(const char* format, ...) {
   va_list arguments;
   if (line_count == LINES) return;
   va_start(arguments, format);
@@ -63,7 +65,7 @@ static void flush(int sorted) {
 }
 
 static int of(void* handle) { return (int) ((struct slot*) handle - slots); }
-static const char* name(int error) { return error >= 0 ? "ok" : uv_err_name(error); }
+const char* name(int error) { return error >= 0 ? "ok" : uv_err_name(error); }
 
 static void on_close(uv_handle_t* handle) {
   say("%d closed", of(handle));
@@ -534,6 +536,10 @@ static void other_op(struct slot* slot) {
 }
 
 static void act(void) {
+  if (below(4) < share) {
+    if (below(8) ? file_op() : process_op()) acts = 0;
+    return;
+  }
   struct slot* slot = &slots[below(SLOTS)];
   uv_handle_t* handle = &slot->any.handle;
   if (slot->state == 0) {
@@ -567,14 +573,14 @@ static void act(void) {
 
 static void settle(int turns) {
   int quiet = 0;
-  for (int i = 0; i < turns && quiet < 4; i++) {
+  for (int i = 0; awaited > 0 || (i < turns && quiet < 4); i++) {
     int before = line_count;
     long read = 0, now = 0;
     for (int s = 0; s < SLOTS; s++) read += slots[s].bytes;
     uv_run(&loop, UV_RUN_NOWAIT);
     for (int s = 0; s < SLOTS; s++) now += slots[s].bytes;
     quiet = line_count == before && read == now ? quiet + 1 : 0;
-    if (quiet == 2) usleep(300);
+    if (quiet >= 2) usleep(300);
   }
 }
 
@@ -615,6 +621,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   alarm(20);
   setvbuf(stdout, NULL, _IOLBF, 0);
+  share = below(4);
   reserve_refused();
   if (uv_loop_init(&loop) != 0) return 2;
   for (step = 0; step < atoi(argv[2]); step++) {
@@ -634,5 +641,6 @@ int main(int argc, char** argv) {
   printf("left %d\n", uv_run(&loop, UV_RUN_DEFAULT));
   flush(1);
   printf("loop_close %s\n", name(uv_loop_close(&loop)));
+  file_end();
   return 0;
 }

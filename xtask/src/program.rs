@@ -17,17 +17,24 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Builds both libraries, and `xtask/<chore>/<name>.c`.
+    /// Builds both libraries, and a program called `name` of the C files in `xtask/<chore>`.
     pub(crate) fn build(chore: &str, name: &str) -> Result<Program> {
         let ours = library::stage_ours()?;
         let original = Original::obtain()?.library()?;
         let original = original.parent().context("a library without a directory")?;
         let path = workspace::target_subdir(chore)?.join(name);
+        let mut sources = Vec::new();
+        for entry in workspace::root().join("xtask").join(chore).read_dir()? {
+            let file = entry?.path();
+            if file.extension().is_some_and(|extension| extension == "c") {
+                sources.push(file);
+            }
+        }
         let mut command = Command::new("gcc");
         command
             .args(["-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-o"])
             .arg(&path)
-            .arg(workspace::root().join(format!("xtask/{chore}/{name}.c")))
+            .args(sources)
             .arg("-I")
             .arg(workspace::include_dir())
             .arg("-L")
