@@ -92,8 +92,9 @@ static int with_fd(uv_fs_t* req, int op, long* slot, uv_fs_cb cb) {
     case 11: return uv_fs_fchown(&loop, req, fd, -1, -1, cb);
     default: {
       unsigned to = below(FDS);
-      /* Whether a file opened for appending can be sent to is not compared. */
-      return uv_fs_sendfile(&loop, req, append[to] ? -1 : fds[to], fd, (long) below(50), below(100), cb);
+      /* Not compared: sending to a file opened for appending, and sending no bytes, which ours does
+       * without a look at the descriptors. */
+      return uv_fs_sendfile(&loop, req, append[to] ? -1 : fds[to], fd, (long) below(50), 1 + below(100), cb);
     }
   }
 }
@@ -101,6 +102,7 @@ static int with_fd(uv_fs_t* req, int op, long* slot, uv_fs_cb cb) {
 static int with_path(uv_fs_t* req, int op, uv_fs_cb cb) {
   const char* path = some();
   const char* other = some();
+  struct stat at;
   int value;
   say("  on '%s' '%s'", path, other);
   switch (op) {
@@ -125,10 +127,11 @@ static int with_path(uv_fs_t* req, int op, uv_fs_cb cb) {
     case 18: return uv_fs_mkdtemp(&loop, req, (const char*[]){"files/tXXXXXX", "files/t", "missing/XXXXXX"}[below(3)], cb);
     case 19: return uv_fs_mkstemp(&loop, req, (const char*[]){"files/tXXXXXX", "files/t", "missing/XXXXXX"}[below(3)], cb);
     default:
-      /* A copy that fails keeps its destination here and not there: it goes where there is none. */
+      /* A copy that fails keeps its destination here and not there: it goes where there is none. Of a
+       * directory ours knows that it cannot be copied before it looks at the destination. */
       value = (int[]){0, UV_FS_COPYFILE_EXCL, UV_FS_COPYFILE_FICLONE, UV_FS_COPYFILE_FICLONE_FORCE, 8, -1}[below(6)];
       unlink("files/new");
-      return uv_fs_copyfile(&loop, req, path, fresh(), value, cb);
+      return uv_fs_copyfile(&loop, req, path, stat(path, &at) == 0 && S_ISDIR(at.st_mode) ? "files/new" : fresh(), value, cb);
   }
 }
 
