@@ -136,6 +136,8 @@ const PLANS: [Plan; 3] = [
                 "blacklight-uv",
                 "--lib",
                 "--test",
+                "asyncs",
+                "--test",
                 "dns*",
                 "--test",
                 "faults",

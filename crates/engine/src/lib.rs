@@ -13,7 +13,7 @@
 //! | handles of a front end's own making | `custom.rs` |
 //! | timers | `timer.rs`, `timer_queue.rs` |
 //! | idle, prepare, check | `loop_watcher.rs` |
-//! | async handles, wake-ups from other threads | `wakeup.rs` |
+//! | async handles, wake-ups from other threads | `wakeup.rs`; closing them: `gate.rs` |
 //! | requests of the thread pool | `work.rs`; the pool itself: `pool/` |
 //! | requests for files on an io_uring | `ring.rs` |
 //! | poll handles | `poll.rs` |
@@ -31,6 +31,7 @@ mod custom;
 mod engine;
 mod event;
 mod fs_event;
+mod gate;
 mod handle;
 mod io;
 mod loop_watcher;
@@ -68,6 +69,7 @@ pub use blacklight_sys::{Errno, RawFd, Timeout};
 pub use engine::Engine;
 pub use event::{Event, Readiness, Token};
 pub use fs_event::Change;
+pub use gate::Gate;
 pub use handle::{HandleKind, Walk};
 pub use metrics::{IdleTime, Metrics};
 pub use poller::{Action, Faults, Mechanism, Sim};

@@ -24,8 +24,8 @@
 //!   sequentially consistent: one of the two sees the other, and no wake-up is lost.
 //! - A closed handle's cell is given to a new one only when it is no longer marked.
 //! - What has been sent may be delivered, and the loop be closed over it, while its sender is
-//!   still about to wake the loop. A loop that goes waits for such senders to leave; all
-//!   others touch nothing after what the delivery waits for.
+//!   still about to wake the loop. So each sender keeps the mailbox alive: a [`Sender`] shares
+//!   in it, and a front end with plain pointers closes a [`Gate`](crate::Gate) first.
 //!
 //! Requests of the thread pool come back by a second stack, of cells: a request has a cell
 //! from its submission to its completion, and is pushed once. Its mark is the loop's own note
@@ -39,7 +39,7 @@ use crate::slab::{Key, NIL};
 use blacklight_sys::Errno;
 use blacklight_sys::eventfd::EventFd;
 use blacklight_sys::per_process;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
@@ -131,19 +131,13 @@ impl Ticket {
 }
 
 /// What a loop shares with those who wake it.
-///
-/// What senders touch comes first: of memory that is freed, the thread sanitizer looks at the
-/// beginning only.
 #[derive(Debug)]
-#[repr(C)]
 pub struct Mailbox {
     /// The stack of groups that have been sent to.
     top: AtomicU32,
     /// The stack of completed requests.
     completed: AtomicU32,
     asleep: AtomicBool,
-    /// How many senders are between their push and their leaving.
-    leaving: AtomicU32,
     /// Shared with the process's signal handler.
     pub(crate) eventfd: Arc<EventFd>,
     segments: [OnceLock<Segment>; SEGMENTS],
@@ -155,7 +149,6 @@ impl Mailbox {
             top: AtomicU32::new(NIL),
             completed: AtomicU32::new(NIL),
             asleep: AtomicBool::new(true),
-            leaving: AtomicU32::new(0),
             eventfd: Arc::new(EventFd::new()?),
             segments: [const { OnceLock::new() }; SEGMENTS],
         })
@@ -193,10 +186,8 @@ impl Mailbox {
         }
         let group = &segment.groups[place / GROUP as usize];
         if group.noted.fetch_or(1 << (ticket.cell % GROUP), SeqCst) == 0 {
-            self.leaving.fetch_add(1, Relaxed);
             Self::push(&self.top, ticket.cell / GROUP, &group.below);
             self.wake();
-            self.leaving.fetch_sub(1, Release);
         }
     }
 
@@ -279,6 +270,8 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn new() -> Result<Receiver, Errno> {
+        // A child must not wait for senders that exist in its parent only.
+        per_process::watch_forks();
         Ok(Receiver {
             mailbox: Arc::new(Mailbox::new()?),
             chain: NIL,
@@ -526,18 +519,9 @@ impl Receiver {
             self.collect_requests();
             while self.next_request().is_some() {}
             self.requests = 0;
-            self.mailbox.leaving.store(0, Relaxed);
             self.unmark_all();
         }
         Ok(())
-    }
-
-    /// Waits for the senders on their way out, unless they are in the process that forked us.
-    pub(crate) fn see_senders_off(&self) {
-        let of_this_process = self.process == per_process::generation();
-        while of_this_process && self.mailbox.leaving.load(Acquire) != 0 {
-            std::thread::yield_now();
-        }
     }
 }
 
@@ -688,38 +672,23 @@ mod tests {
         assert!(receiver.is_quiet());
     }
 
+    /// What a child finds that was forked while threads of its parent were inside a send.
     #[test]
-    fn a_loop_that_goes_waits_for_senders_to_leave() {
-        for _ in 0..100 {
-            let receiver = Receiver::new().unwrap();
-            let mailbox = receiver.mailbox.clone();
-            mailbox.leaving.fetch_add(1, Relaxed);
-            let (go, gone) = (std::sync::Barrier::new(2), AtomicBool::new(false));
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    go.wait();
-                    std::thread::yield_now();
-                    gone.store(true, Relaxed);
-                    mailbox.leaving.fetch_sub(1, Release);
-                });
-                go.wait();
-                drop(receiver);
-                assert!(gone.load(Relaxed));
-            });
-        }
-    }
-
-    #[test]
-    fn a_loop_does_not_wait_for_senders_of_another_process() {
+    fn sends_that_a_fork_cut_short_do_not_deafen_the_child() {
         let mut receiver = Receiver::new().unwrap();
-        receiver.mailbox.leaving.fetch_add(1, Relaxed);
-        receiver.process = receiver.process.wrapping_sub(1);
-        drop(receiver);
-        let mut receiver = Receiver::new().unwrap();
-        receiver.mailbox.leaving.fetch_add(1, Relaxed);
+        let [marked, noted] = [1, 2].map(|token| receiver.allocate(Token(token)).unwrap());
+        receiver.cell(marked.cell).state.fetch_or(MARKED, SeqCst);
+        receiver.cell(noted.cell).state.fetch_or(MARKED, SeqCst);
+        let group = receiver.mailbox.group(0);
+        group.noted.fetch_or(1 << noted.cell, SeqCst);
         receiver.process = receiver.process.wrapping_sub(1);
         receiver.fork().unwrap();
-        drop(receiver);
+        for ticket in [marked, noted] {
+            receiver.mailbox.send(ticket);
+        }
+        receiver.collect();
+        let delivered: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
+        assert_eq!(delivered, [Token(1), Token(2)]);
     }
 
     #[test]

@@ -126,6 +126,5 @@ impl Drop for Receiver {
         if let Some(place) = self.place() {
             pool::forget(place, self.requests);
         }
-        self.see_senders_off();
     }
 }

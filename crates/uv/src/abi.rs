@@ -33,6 +33,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::mem::offset_of;
+use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 /// Two words that libuv used as links of a list.
 #[repr(C)]
@@ -124,10 +125,12 @@ pub struct LoopWatcher {
 pub struct uv_async_t {
     pub(crate) handle: uv_handle_t,
     pub(crate) async_cb: uv_async_cb,
-    /// The loop's mailbox, and the handle's ticket to it: all that a sender looks at.
-    pub(crate) mailbox: *const blacklight_engine::Mailbox,
-    pub(crate) ticket: u64,
-    pending: c_int,
+    /// The loop's mailbox, and the handle's ticket to it. Senders look at them only when they
+    /// are inside the gate; all three are atomic, since a handle may be made anew in this memory
+    /// while another thread still sends.
+    pub(crate) mailbox: AtomicPtr<blacklight_engine::Mailbox>,
+    pub(crate) ticket: AtomicU64,
+    pub(crate) gate: blacklight_engine::Gate,
 }
 
 /// A poll handle.

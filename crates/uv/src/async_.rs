@@ -5,6 +5,7 @@ use crate::engine;
 use blacklight_engine::{Errno, Ticket};
 use std::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_async_init(
@@ -21,23 +22,41 @@ unsafe extern "C" fn uv_async_init(
         };
         engine::init(async_.cast(), loop_, UV_ASYNC, key);
         (*async_).async_cb = async_cb;
-        // The mailbox lives as long as the loop, and the loop longer than its handles.
-        (*async_).mailbox = Arc::as_ptr(&(*(*loop_).internal_fields).mailbox);
-        (*async_).ticket = ticket.to_bits();
+        let mailbox = Arc::as_ptr(&(*(*loop_).internal_fields).mailbox);
+        (*async_).mailbox.store(mailbox.cast_mut(), Relaxed);
+        (*async_).ticket.store(ticket.to_bits(), Relaxed);
+        (*async_).gate.open();
     }
     0
 }
 
+/// A handle that is closing, or closed, is no longer sent to: only its own memory is looked at,
+/// as the loop may be gone.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_async_send(async_: *mut uv_async_t) -> c_int {
-    // SAFETY: the caller gives us an initialised handle, whose loop has not been closed. We
-    // look at two fields that do not change, and at nothing of the engine. Should the loop be
-    // closed over this very send, it waits until we are done with the mailbox.
+    // SAFETY: the caller gives us a handle that was initialised, perhaps closed, or zeroed. We
+    // look at three atomics of it, and at nothing of the engine. The mailbox lives as long as
+    // the loop, and the loop is closed after its handles, which wait for us to leave the gate.
     unsafe {
-        let Some(mailbox) = (*async_).mailbox.as_ref() else {
-            return Errno::EINVAL.code();
-        };
-        mailbox.send(Ticket::from_bits((*async_).ticket));
+        if !(*async_).gate.enter() {
+            return match (*async_).mailbox.load(Relaxed).is_null() {
+                true => Errno::EINVAL.code(),
+                false => 0,
+            };
+        }
+        let mailbox = &*(*async_).mailbox.load(Relaxed);
+        mailbox.send(Ticket::from_bits((*async_).ticket.load(Relaxed)));
+        (*async_).gate.leave();
     }
     0
+}
+
+/// Refuses senders from now on, and waits for those on their way.
+///
+/// # Safety
+///
+/// `async_` was initialised.
+pub(crate) unsafe fn close(async_: *mut uv_async_t) {
+    // SAFETY: the caller vouches for it.
+    unsafe { (*async_).gate.close() }
 }

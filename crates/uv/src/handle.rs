@@ -2,8 +2,8 @@
 
 use crate::abi::UV_FS_EVENT;
 use crate::abi::{
-    HANDLE_TYPES, UV_HANDLE_CLOSED, UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_POLL, UV_TCP, UV_TTY,
-    UV_UDP,
+    HANDLE_TYPES, UV_ASYNC, UV_HANDLE_CLOSED, UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_POLL, UV_TCP,
+    UV_TTY, UV_UDP,
 };
 use crate::abi::{UV_FS_POLL, UV_SIGNAL, uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
 use crate::{engine, fs_poll, loop_, stream, udp};
@@ -117,6 +117,7 @@ pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_
             (*handle).flags |= UV_HANDLE_CLOSING;
             match (*handle).type_ {
                 UV_POLL => (*handle.cast::<uv_poll_t>()).io_watcher.fd = -1,
+                UV_ASYNC => crate::async_::close(handle.cast()),
                 UV_TCP | UV_NAMED_PIPE | UV_TTY => stream::closed(handle.cast()),
                 UV_FS_EVENT => crate::fs_event::stopped(handle.cast()),
                 UV_UDP => udp::closed(handle.cast()),

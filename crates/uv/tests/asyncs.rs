@@ -3,8 +3,8 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use uv as _;
 
 /// A `uv_loop_t`.
@@ -27,6 +27,7 @@ type Callback = unsafe extern "C" fn(*mut Async);
 unsafe extern "C" {
     fn uv_loop_init(lp: *mut Loop) -> c_int;
     fn uv_loop_close(lp: *mut Loop) -> c_int;
+    fn uv_loop_fork(lp: *mut Loop) -> c_int;
     fn uv_run(lp: *mut Loop, mode: c_int) -> c_int;
     fn uv_async_init(lp: *mut Loop, handle: *mut Async, cb: Option<Callback>) -> c_int;
     fn uv_async_send(handle: *mut Async) -> c_int;
@@ -70,6 +71,8 @@ struct Sender(*mut Async);
 
 // SAFETY: `uv_async_send` may be called from any thread until the handle is closed.
 unsafe impl Send for Sender {}
+// SAFETY: as above.
+unsafe impl Sync for Sender {}
 
 impl Sender {
     fn write(self, post: &Post) {
@@ -127,6 +130,149 @@ fn a_loop_may_be_closed_over_the_send_that_it_was_waiting_for() {
             }
             drop((idle, handle, lp));
         });
+    }
+}
+
+/// Memory that outlives all threads: a handle is made in it again and again.
+struct Shared<T>(UnsafeCell<T>);
+
+// SAFETY: `uv_async_send` may be called from any thread, and the rest is one thread's.
+unsafe impl<T> Sync for Shared<T> {}
+
+/// How often loop and handle are made and closed while another thread sends.
+const ROUNDS: u32 = 100_000;
+
+#[test]
+fn a_handle_is_sent_to_while_it_and_its_loop_are_made_and_closed() {
+    static HANDLE: Shared<Async> = Shared(UnsafeCell::new(Async {
+        data: std::ptr::null(),
+        rest: [0; 120],
+    }));
+    static ENDED: AtomicBool = AtomicBool::new(false);
+    unsafe extern "C" fn ignore(_: *mut Async) {}
+    let mut lp = Box::new(Loop([0; 848]));
+    // SAFETY: the handle's memory is static, and only this thread uses the loop.
+    unsafe {
+        assert_eq!(uv_loop_init(&mut *lp), 0);
+        assert_eq!(uv_async_init(&mut *lp, HANDLE.0.get(), Some(ignore)), 0);
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ENDED.load(Relaxed) {
+                // SAFETY: the handle was initialised before this thread began.
+                assert_eq!(unsafe { uv_async_send(HANDLE.0.get()) }, 0);
+            }
+        });
+        for round in 0..ROUNDS {
+            // SAFETY: as above.
+            unsafe {
+                if round > 0 {
+                    assert_eq!(uv_loop_init(&mut *lp), 0);
+                    assert_eq!(uv_async_init(&mut *lp, HANDLE.0.get(), Some(ignore)), 0);
+                }
+                uv_close(HANDLE.0.get(), None);
+                assert_eq!(uv_run(&mut *lp, 0), 0);
+                assert_eq!(uv_loop_close(&mut *lp), 0);
+            }
+        }
+        ENDED.store(true, Relaxed);
+    });
+}
+
+const FORKS: u32 = 1_000;
+
+unsafe extern "C" fn close_it(handle: *mut Async) {
+    // SAFETY: the handle is initialised, and this is its loop's thread.
+    unsafe { uv_close(handle, None) };
+}
+
+/// What a child does with the loop that it inherits: goes on with it, or just closes it. It gives
+/// up after a while where it would wait for ever.
+///
+/// # Safety
+///
+/// The loop and the handle are the caller's.
+unsafe fn live_as_child(lp: *mut Loop, handle: *mut Async, goes_on: bool) -> bool {
+    // SAFETY: the caller vouches for both.
+    unsafe {
+        libc::alarm(60);
+        if goes_on {
+            if uv_loop_fork(lp) != 0 || uv_async_send(handle) != 0 {
+                return false;
+            }
+        } else {
+            uv_close(handle, None);
+        }
+        uv_run(lp, 0) == 0 && uv_loop_close(lp) == 0
+    }
+}
+
+#[test]
+fn a_child_of_a_fork_in_the_middle_of_a_send_can_use_and_close_its_loop() {
+    let mut lp = Box::new(Loop([0; 848]));
+    let mut handle = Box::new(Async {
+        data: std::ptr::null(),
+        rest: [0xEE; 120],
+    });
+    // SAFETY: the handle and the loop live until all is closed, and only this thread runs it.
+    unsafe {
+        assert_eq!(uv_loop_init(&mut *lp), 0);
+        assert_eq!(uv_async_init(&mut *lp, &mut *handle, Some(close_it)), 0);
+    }
+    let (ended, sender) = (AtomicBool::new(false), Sender(&mut *handle));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let sender = &sender;
+            while !ended.load(Relaxed) {
+                // SAFETY: the handle is closed after this thread has ended.
+                assert_eq!(unsafe { uv_async_send(sender.0) }, 0);
+            }
+        });
+        for round in 0..FORKS {
+            // SAFETY: the child uses what is its own and leaves without running destructors.
+            unsafe {
+                let child = libc::fork();
+                assert!(child >= 0);
+                if child == 0 {
+                    let lived = live_as_child(&mut *lp, &mut *handle, round % 2 == 0);
+                    libc::_exit(c_int::from(!lived));
+                }
+                let mut status = -1;
+                assert_eq!(libc::waitpid(child, &mut status, 0), child);
+                if status != 0 {
+                    ended.store(true, Relaxed);
+                }
+                assert_eq!(status, 0, "round {round}");
+            }
+        }
+        ended.store(true, Relaxed);
+    });
+    // SAFETY: as above; nobody sends any more.
+    unsafe {
+        uv_close(&mut *handle, None);
+        assert_eq!(uv_run(&mut *lp, 0), 0);
+        assert_eq!(uv_loop_close(&mut *lp), 0);
+    }
+}
+
+#[test]
+fn a_send_to_a_closed_handle_touches_nothing_but_the_handle() {
+    let mut lp = Box::new(Loop([0; 848]));
+    let mut handle = Box::new(Async {
+        data: std::ptr::null(),
+        rest: [0xEE; 120],
+    });
+    // SAFETY: the handle outlives its loop, and all is this thread's.
+    unsafe {
+        assert_eq!(uv_loop_init(&mut *lp), 0);
+        assert_eq!(uv_async_init(&mut *lp, &mut *handle, None), 0);
+        uv_close(&mut *handle, None);
+        assert_eq!(uv_async_send(&mut *handle), 0);
+        assert_eq!(uv_run(&mut *lp, 0), 0);
+        assert_eq!(uv_async_send(&mut *handle), 0);
+        assert_eq!(uv_loop_close(&mut *lp), 0);
+        drop(lp);
+        assert_eq!(uv_async_send(&mut *handle), 0);
     }
 }
 
