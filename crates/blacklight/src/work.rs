@@ -121,7 +121,9 @@ impl Work {
     /// Cancels the job if no thread has taken it up yet, and says whether that was so. Its
     /// result is then an error.
     pub fn cancel(&self) -> bool {
-        self.inner.engine().work_cancel(self.key).is_ok()
+        // The job is dropped after the engine was let go of, since it may use the loop.
+        let job = self.inner.engine().work_take_back(self.key);
+        job.is_ok()
     }
 }
 

@@ -90,3 +90,40 @@ fn a_loop_that_goes_takes_back_its_callbacks() {
     let other = Loop::new().unwrap();
     assert!(other.block_on(blocking).unwrap_err().is_cancelled());
 }
+
+thread_local! {
+    static LOOP: RefCell<Option<Loop>> = const { RefCell::new(None) };
+}
+
+/// Uses the loop of the thread that drops it.
+struct UsesLoop;
+
+impl Drop for UsesLoop {
+    fn drop(&mut self) {
+        LOOP.with_borrow(|lp| assert!(lp.as_ref().is_some_and(Loop::is_alive)));
+    }
+}
+
+#[test]
+fn a_cancelled_job_may_use_the_loop_when_it_is_dropped() {
+    let lp = Loop::new().unwrap();
+    LOOP.set(Some(lp.clone()));
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    for _ in 0..1024 {
+        let gate = gate.clone();
+        let job = move || drop(gate.lock().unwrap().recv());
+        lp.work(job, |_, result| assert!(result.is_ok())).unwrap();
+    }
+    let told = Rc::new(Cell::new(false));
+    let (its_told, uses_loop) = (told.clone(), UsesLoop);
+    let work = lp.work(
+        move || drop(uses_loop),
+        move |_, result| its_told.set(result.unwrap_err().is_cancelled()),
+    );
+    assert!(work.unwrap().cancel());
+    drop(open);
+    assert!(!lp.run(Mode::Default));
+    assert!(told.get(), "the request has ended");
+    LOOP.set(None);
+}

@@ -76,12 +76,20 @@ impl Engine {
     /// Cancels a request that no thread has taken up yet: it completes with `ECANCELED` on
     /// a later turn. One that runs or has run is `EBUSY` and completes as if nothing had
     /// been asked.
+    ///
+    /// Drops the job. Where that may run code of the user's, [`Engine::work_take_back`] is to be
+    /// used instead.
     pub fn work_cancel(&mut self, key: RequestKey) -> Result<(), Errno> {
+        self.work_take_back(key).map(drop)
+    }
+
+    /// As [`Engine::work_cancel`], and gives the job back, to be dropped when nothing of the
+    /// engine is borrowed: what a closure owns may use the loop when it is dropped.
+    pub fn work_take_back(&mut self, key: RequestKey) -> Result<Job, Errno> {
         let place = self.receiver.place().ok_or(Errno::EBUSY)?;
-        let task = Pool::get().cancel(key.0, place);
-        let cell = task.ok_or(Errno::EBUSY)?.cell;
-        self.receiver.cancel_request(cell);
-        Ok(())
+        let task = Pool::get().cancel(key.0, place).ok_or(Errno::EBUSY)?;
+        self.receiver.cancel_request(task.cell);
+        Ok(task.job)
     }
 
     /// Takes the completions that are there. Each counts as an event, however few wake-ups
