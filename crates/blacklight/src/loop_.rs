@@ -7,7 +7,7 @@ use crate::observe::{Dispatch, Phase};
 use crate::table::{Entry, Source, Table};
 use crate::task::Tasks;
 use crate::trace;
-use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Token};
+use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Spinning, Token};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::io;
@@ -180,6 +180,7 @@ impl fmt::Debug for Loop {
 pub struct Builder {
     name: Box<str>,
     mechanism: Option<Mechanism>,
+    spinning: Option<Spinning>,
     measure_idle_time: bool,
 }
 
@@ -197,6 +198,26 @@ impl Builder {
         self
     }
 
+    /// Lets the loop sleep as soon as it has nothing to do.
+    ///
+    /// Otherwise a loop spins for some microseconds before it sleeps, where that has paid lately: for
+    /// other threads, for the thread pool, and for a connection whose peer answers at once. So do the
+    /// pool's workers before they sleep. That shortens what an answer takes and costs processor time
+    /// that nobody else can use. The environment variable `BLACKLIGHT_SPIN=0` does the same to all
+    /// loops; a value other than `0` and `1` is an error of [`build`](Builder::build).
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    ///
+    /// let lp = Loop::builder().never_spin().build()?;
+    /// assert!(!lp.run(Mode::Default));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn never_spin(mut self) -> Builder {
+        self.spinning = Some(Spinning::Never);
+        self
+    }
+
     /// Measures the time spent waiting; see [`Loop::idle_time`].
     pub fn measure_idle_time(mut self) -> Builder {
         self.measure_idle_time = true;
@@ -209,7 +230,12 @@ impl Builder {
             None => Mechanism::from_environment()?,
             chosen => chosen,
         };
+        let spinning = match self.spinning {
+            None => Spinning::from_environment()?,
+            Some(chosen) => chosen,
+        };
         let mut engine = Engine::new(mechanism)?;
+        engine.set_spinning(spinning);
         if self.measure_idle_time {
             engine.measure_idle_time();
         }

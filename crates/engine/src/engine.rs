@@ -11,7 +11,7 @@ use crate::ring::RingState;
 use crate::run::InHand;
 use crate::signal::Signals;
 use crate::slab::{NIL, Slab};
-use crate::spin::{Price, Spin, Talk};
+use crate::spin::{Price, Spin, Spinning, Talk};
 use crate::stream::Streams;
 use crate::timer_queue::TimerQueue;
 use crate::tty::Terminal;
@@ -243,6 +243,15 @@ impl Engine {
     /// Holds back the profiling signal while the loop waits for events.
     pub fn block_sigprof(&mut self) {
         self.blocked_signals = Some(SignalSet::sigprof());
+    }
+
+    /// Says whether the loop may spin before it sleeps: for mail, for what the poller has to tell, and
+    /// in the pool's workers when they have done a request of this loop.
+    pub fn set_spinning(&mut self, spinning: Spinning) {
+        (self.spin, self.io_spin) = match spinning {
+            Spinning::Adaptive => (Spin::lenient(), Spin::strict()),
+            Spinning::Never => (Spin::never(), Spin::never()),
+        };
     }
 
     /// Starts measuring the time that the loop spends waiting.

@@ -76,6 +76,7 @@ pub use poller::{Action, Faults, Mechanism, Sim};
 pub use pool::{PoolMetrics, WorkKind, pool_metrics, shut_down_pool};
 pub use run::{Mode, Run};
 pub use slab::Key;
+pub use spin::Spinning;
 pub use tcp::{BindOptions, KeepAlive};
 pub use tty::{TtyMode, reset_terminal};
 pub use udp::{UdpBind, UdpReuse};

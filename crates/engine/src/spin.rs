@@ -14,8 +14,10 @@
 //! How long that moment may be depends on what a sleep costs, which differs from machine to
 //! machine, most of all where a processor that has nothing to do is given back to a host. For
 //! descriptors, whose next event may be far off, it is therefore measured.
+//!
+//! [`Spinning`] turns all of it off for a loop, and for the pool's workers after a request of that loop.
 
-use blacklight_sys::clock;
+use blacklight_sys::{Errno, clock};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How long to wait awake for other threads of this process.
@@ -55,9 +57,39 @@ static CROWD: Crowd = Crowd {
 /// The most tries that are left out after tries in vain.
 const MAX_SKIP: u32 = 1024;
 
+/// As many tries are left out where none is ever made. No penalty is as high.
+const FOR_EVER: u32 = u32::MAX;
+
 /// The part of the penalty that a success takes away where [strict](Spin::strict). A try in vain
 /// doubles it, so that tries follow each other only where five out of six succeed.
 const FORGIVEN: u32 = 8;
+
+/// Whether a loop may spin before it sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Spinning {
+    /// Where it has paid lately.
+    #[default]
+    Adaptive,
+    /// Never: the loop sleeps at once, and so do the pool's workers after its requests.
+    Never,
+}
+
+impl Spinning {
+    /// What the environment asks for by `BLACKLIGHT_SPIN`: `0` is never, `1` is the same as nothing.
+    /// Any other value is `EINVAL`, not a guess, as it is for `BLACKLIGHT_POLLER`.
+    pub fn from_environment() -> Result<Spinning, Errno> {
+        let setting = std::env::var_os("BLACKLIGHT_SPIN").unwrap_or_default();
+        Spinning::from_setting(setting.as_encoded_bytes())
+    }
+
+    fn from_setting(setting: &[u8]) -> Result<Spinning, Errno> {
+        match setting {
+            b"" | b"1" => Ok(Spinning::Adaptive),
+            b"0" => Ok(Spinning::Never),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}
 
 /// Whether and how long it pays to wait awake in one place.
 #[derive(Debug)]
@@ -147,6 +179,21 @@ impl Spin {
         }
     }
 
+    /// For a loop that [never](Spinning::Never) spins: no try is ever worth it.
+    pub(crate) fn never() -> Spin {
+        Spin {
+            skip: FOR_EVER,
+            penalty: MAX_SKIP,
+            is_strict: true,
+        }
+    }
+
+    /// Whether a try may ever be worth it.
+    #[inline]
+    pub(crate) fn is_possible(&self) -> bool {
+        self.skip != FOR_EVER
+    }
+
     /// A try, if one is worth it.
     #[inline]
     pub(crate) fn begin<'a>(&mut self) -> Option<Try<'a>> {
@@ -171,7 +218,9 @@ impl Spin {
     #[inline]
     fn is_due(&mut self) -> bool {
         let is_due = self.skip == 0;
-        self.skip = self.skip.saturating_sub(1);
+        if self.is_possible() {
+            self.skip = self.skip.saturating_sub(1);
+        }
         is_due
     }
 
@@ -395,6 +444,28 @@ mod tests {
             let requests = AtomicU64::new(0);
             let tried = spin.begin_among_workers(processors() + 1, &requests);
             assert!(tried.is_none(), "too few processors");
+        }
+    }
+
+    #[test]
+    fn a_loop_that_never_spins_makes_no_try_and_measures_no_sleep() {
+        let mut spin = Spin::never();
+        assert_eq!(tries(&mut spin, 100_000, |_| true), 0);
+        assert!(spin.begin().is_none());
+        assert!(spin.begin_among_workers(0, &AtomicU64::new(0)).is_none());
+        assert!(!spin.is_near() && !spin.is_possible());
+        let others = [Spin::lenient(), Spin::strict()];
+        assert!(others.iter().all(Spin::is_possible));
+    }
+
+    #[test]
+    fn a_setting_that_says_neither_yes_nor_no_is_refused() {
+        let meant = |setting: &str| Spinning::from_setting(setting.as_bytes());
+        assert_eq!(meant("0"), Ok(Spinning::Never));
+        assert_eq!(meant("1"), Ok(Spinning::Adaptive));
+        assert_eq!(meant(""), Ok(Spinning::Adaptive));
+        for unclear in ["00", "no", "off", "false", "2", " 0", "-0", "\u{fc}"] {
+            assert_eq!(meant(unclear), Err(Errno::EINVAL), "{unclear}");
         }
     }
 

@@ -60,6 +60,7 @@ impl Engine {
             lp,
             cell,
             queued_ns,
+            may_linger: self.spin.is_possible(),
         };
         match pool.submit(task) {
             Ok(key) => {

@@ -3,14 +3,16 @@
 use crate::abi::{uv_handle_t, uv_loop_t, uv_walk_cb};
 use crate::engine::{self, LoopState};
 use crate::{alloc, handle};
-use blacklight_engine::{Engine, Errno, Mechanism};
+use blacklight_engine::{Engine, Errno, Mechanism, Spinning};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 fn new_state() -> Result<*mut LoopState, Errno> {
-    let engine = Engine::new(Mechanism::from_environment()?)?;
+    let spinning = Spinning::from_environment()?;
+    let mut engine = Engine::new(Mechanism::from_environment()?)?;
+    engine.set_spinning(spinning);
     alloc::boxed(LoopState {
         mailbox: engine.mailbox().clone(),
         idle_time: engine.idle_time().clone(),

@@ -388,7 +388,7 @@ impl Pool {
             if other.is_some() {
                 serving = other;
             }
-            let is_slow = task.is_slow();
+            let (is_slow, may_linger) = (task.is_slow(), task.may_linger);
             let times_ns = run(task, serving.as_ref().expect("it has just been set"));
             tally.count(times_ns);
             if is_slow {
@@ -398,7 +398,9 @@ impl Pool {
                 if let Some((_, ran_ns)) = times_ns {
                     self.signs.learn(ran_ns);
                 }
-                self.linger(&mut spin);
+                if may_linger {
+                    self.linger(&mut spin);
+                }
                 state = self.lock_politely();
             }
         }
@@ -545,6 +547,7 @@ mod tests {
                 lp: Key::from_bits(0),
                 cell,
                 queued_ns: 0,
+                may_linger: true,
             };
             state.queues.push(task).unwrap();
             pool.unlock(state);

@@ -26,6 +26,8 @@ pub(crate) struct Task {
     pub(crate) cell: u32,
     /// When it was handed in, or zero if that is not to be measured.
     pub(crate) queued_ns: u64,
+    /// Whether the worker that has done it may spin for the next request.
+    pub(crate) may_linger: bool,
 }
 
 impl Task {
@@ -226,6 +228,7 @@ mod tests {
             lp: Key::from_bits(lp),
             cell,
             queued_ns: 0,
+            may_linger: true,
         }
     }
 
