@@ -63,6 +63,46 @@ function checks.terminal()
   equal(code, 3, "exit code")
 end
 
+-- With its first job on a terminal Neovim begins to watch SIGCHLD, and calls waitpid for all of its
+-- children whenever it hears of one. The loop must have taken the status of its own by then.
+function checks.exits_after_a_pty_job()
+  local in_terminal
+  local job = vim.fn.jobstart({ "sh", "-c", "exit 3" },
+    { pty = true, on_exit = function(_, status) in_terminal = status end })
+  assert(job > 0)
+  await("the pty job", function() return in_terminal ~= nil end)
+  equal(in_terminal, 3, "exit code of the pty job")
+  for round = 1, 5 do
+    local code = 6 + round
+    equal(vim.fn.system("echo said; exit " .. code), "said\n", "output of system()")
+    equal(vim.v.shell_error, code, "v:shell_error after system()")
+    equal(vim.fn.systemlist({ "sh", "-c", "cat; exit " .. code }, { "a", "b" }), { "a", "b" }, "output of systemlist()")
+    equal(vim.v.shell_error, code, "v:shell_error after systemlist()")
+    vim.cmd("silent !exit " .. code)
+    equal(vim.v.shell_error, code, "v:shell_error after :!")
+    local codes, told, left = {}, {}, 8
+    for at = 1, 8 do
+      codes[at] = code + at
+      vim.fn.jobstart({ "sh", "-c", "exit " .. codes[at] },
+        { on_exit = function(_, status) told[at], left = status, left - 1 end })
+    end
+    await("all exits", function() return left == 0 end)
+    equal(told, codes, "on_exit")
+    local waited_for = vim.fn.jobstart({ "sh", "-c", "exit " .. code })
+    equal(vim.fn.jobwait({ waited_for }, 20000), { code }, "jobwait()")
+  end
+  local status, signal, handle
+  handle = uv.spawn("sh", { args = { "-c", "exit 4" } },
+    function(code, number) status, signal = code, number; handle:close() end)
+  await("a child of the loop", function() return status ~= nil end)
+  equal({ status, signal }, { 4, 0 }, "child of the loop")
+  checks.jobs()
+  checks.terminal()
+  checks.rpc()
+  checks.loop_processes_and_work()
+  checks.files()
+end
+
 function checks.rpc()
   -- A second Neovim as a child over its standard streams, and a third way in: its own socket.
   local child = vim.fn.jobstart({ vim.v.progpath, "--embed", "--headless", "--clean" }, { rpc = true })

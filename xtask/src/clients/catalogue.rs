@@ -44,6 +44,7 @@ pub(super) const CLIENTS: [Client; 6] = [
             "jobs",
             "timers",
             "terminal",
+            "exits_after_a_pty_job",
             "rpc",
             "loop_tcp",
             "loop_fs_event",
