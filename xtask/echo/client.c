@@ -1,15 +1,22 @@
 /* The other side of the echo benchmark, the same for all servers.
  *
  *   client <cpu> <connections> <messages> <port> [<active>]
+ *   client <cpu> gap <messages> <port> <microseconds>
  *
  * In each round it sends a message on every active connection, which is all of them unless it
- * is told otherwise, and takes all the answers, each of which it compares with what it sent. */
+ * is told otherwise, and takes all the answers, each of which it compares with what it sent.
+ *
+ * With `gap` there is one connection, and so much time passes between an answer and the next message.
+ * The client stays awake all the while, so that only the server's sleep shows in the time from a
+ * message to its answer, whose median and 99th percentile it prints in nanoseconds. */
 #include "common.h"
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static int dial(int port) {
@@ -29,12 +36,46 @@ static void take(int fd, const char* message) {
   MUST(memcmp(answer, message, MESSAGE) == 0);
 }
 
+static long now_ns(void) {
+  struct timespec time;
+  MUST(clock_gettime(CLOCK_MONOTONIC, &time) == 0);
+  return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+static int by_size(const void* a, const void* b) {
+  long x = *(const long*) a, y = *(const long*) b;
+  return (x > y) - (x < y);
+}
+
+static int with_gaps(long messages, int port, long gap_ns) {
+  char message[MESSAGE], answer[ROOM];
+  long* took = calloc(messages, sizeof *took);
+  int fd = dial(port);
+  for (long at = 0; at < messages; at++) {
+    memset(message, (int) at, sizeof message);
+    for (long begun = now_ns(); now_ns() - begun < gap_ns;)
+      ;
+    long sent = now_ns();
+    MUST(send(fd, message, MESSAGE, 0) == MESSAGE);
+    ssize_t got;
+    while ((got = recv(fd, answer, sizeof answer, MSG_DONTWAIT)) < 0)
+      MUST(errno == EAGAIN);
+    took[at] = now_ns() - sent;
+    MUST(got == MESSAGE && memcmp(answer, message, MESSAGE) == 0);
+  }
+  qsort(took, messages, sizeof *took, by_size);
+  printf("%ld %ld\n", took[messages / 2], took[messages * 99 / 100]);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   static struct epoll_event events[1024];
   char message[MESSAGE];
   MUST(argc == 5 || argc == 6);
   pin(atoi(argv[1]));
   raise_limit();
+  if (strcmp(argv[2], "gap") == 0)
+    return with_gaps(atol(argv[3]), atoi(argv[4]), atol(argv[5]) * 1000);
   int connections = atoi(argv[2]), epoll = epoll_create1(EPOLL_CLOEXEC);
   int active = argc == 6 ? atoi(argv[5]) : connections;
   long rounds = atol(argv[3]) / active;

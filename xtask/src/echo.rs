@@ -7,6 +7,8 @@
 //! of the server's own processor time between the last connection and the last answer.
 //! Where strace is installed, the server's system calls are counted too, in a run of its own.
 
+mod gaps;
+
 use crate::compile::run_quietly;
 use crate::original::Original;
 use crate::{library, workspace};
@@ -37,6 +39,10 @@ pub(crate) struct Options {
     /// each message as the server of libuv's guide does.
     #[arg(long)]
     own_buffers: bool,
+    /// Measure one connection with pauses between messages instead: processor time and latency, with
+    /// the original, with ours, and with ours told never to spin, as a table in Markdown.
+    #[arg(long)]
+    gaps: bool,
 }
 
 /// One of the servers in comparison.
@@ -193,6 +199,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     ensure!(cores > 1, "server and client need a core each");
     let echo = Echo::build(options)?;
+    if options.gaps {
+        gaps::run(&echo, options.rounds.max(1))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let traces = Command::new("strace").arg("-V").output().is_ok();
     println!("per 64-byte echo: the server's processor time; turns of its loop; system calls");
     for load in LOADS {
