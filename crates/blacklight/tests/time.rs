@@ -39,6 +39,23 @@ fn a_sleep_counts_from_now_and_not_from_the_cached_time() {
 }
 
 #[test]
+fn time_outs_and_intervals_count_from_the_call_after_a_long_computation() {
+    let lp = Loop::new().unwrap();
+    let (long, short) = (Duration::from_millis(30), Duration::from_millis(10));
+    lp.block_on(async {
+        // The loop's cached time is from before it.
+        std::thread::sleep(long);
+        let begun = Instant::now();
+        let late = blacklight::timeout(short, std::future::pending::<()>()).await;
+        assert!(late.is_err() && begun.elapsed() >= short);
+        std::thread::sleep(long);
+        let begun = Instant::now();
+        blacklight::interval(short).tick().await;
+        assert!(begun.elapsed() >= short);
+    });
+}
+
+#[test]
 fn a_sleep_can_be_reset_and_dropped() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
