@@ -4,11 +4,26 @@ use blacklight::{Loop, Mode, TcpListener, TcpStream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::rc::Rc;
 
+const EMFILE: Option<i32> = Some(24);
+
+/// Takes all descriptors that are left.
+fn exhaust() -> Vec<File> {
+    std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
+}
+
+/// Whether the other end has closed the connection.
+fn is_turned_away(mut client: &std::net::TcpStream) -> bool {
+    match client.read(&mut [0; 1]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
 #[test]
-fn connections_are_turned_away_and_the_listener_goes_on() {
+fn connections_are_turned_away_and_the_listener_says_so_and_goes_on() {
     let before = getrlimit(Resource::Nofile);
     setrlimit(
         Resource::Nofile,
@@ -18,34 +33,74 @@ fn connections_are_turned_away_and_the_listener_goes_on() {
         },
     )
     .unwrap();
+    callbacks();
+    futures();
+}
+
+fn callbacks() {
     let lp = Loop::new().unwrap();
     let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
-    let accepted: Rc<RefCell<Vec<TcpStream>>> = Rc::default();
+    let accepted: Rc<RefCell<Vec<io::Result<TcpStream>>>> = Rc::default();
     let streams = accepted.clone();
-    listener.accept_start(move |_, _, stream| streams.borrow_mut().push(stream.unwrap()));
-    let mut client = std::net::TcpStream::connect(address).unwrap();
-    let mut others = Vec::new();
-    while let Ok(file) = File::open("/dev/null") {
-        others.push(file);
-    }
+    listener.accept_start(move |_, _, stream| streams.borrow_mut().push(stream));
+    let clients = [(); 2].map(|()| std::net::TcpStream::connect(address).unwrap());
+    let others = exhaust();
     for _ in 0..10 {
         lp.run(Mode::NoWait);
     }
     // Nobody is left waiting: the other end finds that it was turned away.
-    assert!(accepted.borrow().is_empty());
-    let turned_away = match client.read(&mut [0; 1]) {
-        Ok(count) => count == 0,
-        Err(error) => error.kind() == ErrorKind::ConnectionReset,
-    };
-    assert!(turned_away);
+    assert!(clients.iter().all(is_turned_away));
+    // The listener has been told, once for all that waited at the time.
+    let told = std::mem::take(&mut *accepted.borrow_mut());
+    assert!((1..=2).contains(&told.len()), "{told:?}");
+    for result in told {
+        assert_eq!(result.unwrap_err().raw_os_error(), EMFILE);
+    }
     // Nothing new can be made, and says so.
     assert!(Loop::new().is_err());
     let error = lp.block_on(TcpStream::connect(&lp, address)).unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(24), "EMFILE");
+    assert_eq!(error.raw_os_error(), EMFILE);
     drop(others);
     let _client = std::net::TcpStream::connect(address).unwrap();
     while accepted.borrow().is_empty() {
         lp.run(Mode::Once);
     }
+    assert!(accepted.borrow().iter().all(Result::is_ok));
+}
+
+fn futures() {
+    let lp = Loop::new().unwrap();
+    let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let results: Rc<RefCell<Vec<io::Result<TcpStream>>>> = Rc::default();
+    let told = results.clone();
+    let _task = lp.spawn(async move {
+        loop {
+            let accepted = listener.accept().await;
+            told.borrow_mut().push(accepted.map(|(stream, _)| stream));
+        }
+    });
+    // The first time the task finds the connection, the second time the loop does, while the task
+    // waits.
+    for _ in 0..2 {
+        let client = std::net::TcpStream::connect(address).unwrap();
+        let others = exhaust();
+        // Without a connection there is nothing to report.
+        for _ in 0..10 {
+            lp.run(Mode::NoWait);
+        }
+        let told = std::mem::take(&mut *results.borrow_mut());
+        assert_eq!(told.len(), 1, "{told:?}");
+        for result in told {
+            assert_eq!(result.unwrap_err().raw_os_error(), EMFILE);
+        }
+        assert!(is_turned_away(&client));
+        drop(others);
+    }
+    let _client = std::net::TcpStream::connect(address).unwrap();
+    while results.borrow().is_empty() {
+        lp.run(Mode::Once);
+    }
+    assert!(results.borrow().iter().all(Result::is_ok));
 }

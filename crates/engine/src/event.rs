@@ -43,6 +43,9 @@ pub enum Event {
     Shutdown(Token, Result<(), Errno>),
     /// A server has a connection to be accepted, or could not get one.
     Connection(Token, Result<(), Errno>),
+    /// A server has closed the connections that waited, since there are no descriptors left
+    /// (`EMFILE` or `ENFILE`). It goes on.
+    TurnedAway(Token, Errno),
     /// A datagram may have come: find room for it and call
     /// [`udp_receive`](crate::Engine::udp_receive).
     Receive(Token),
@@ -84,6 +87,7 @@ impl Event {
             | Event::Connect(token, _)
             | Event::Shutdown(token, _)
             | Event::Connection(token, _)
+            | Event::TurnedAway(token, _)
             | Event::Receive(token)
             | Event::ReceiveError(token)
             | Event::ReceiveEnd(token, _)

@@ -97,6 +97,8 @@ unsafe fn dispatch(event: Event) {
                     cb(server, engine::code(result));
                 }
             }
+            // libuv does not report it either.
+            Event::TurnedAway(..) => {}
             Event::Receive(token) => udp::receive(engine::handle(token)),
             Event::ReceiveError(token) => udp::receive_error(engine::handle(token)),
             Event::ReceiveEnd(token, error) => udp::receive_end(engine::handle(token), error),

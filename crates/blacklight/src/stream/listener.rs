@@ -2,7 +2,8 @@
 //!
 //! The engine takes one connection off the kernel's hands and says so; where nobody accepts
 //! it, it takes no more until somebody does. When the process has no descriptors left it turns
-//! connections away, so that they do not keep the loop spinning and their peers waiting.
+//! connections away, so that they do not keep the loop spinning and their peers waiting, and
+//! reports that as an error of accepting.
 
 use super::{Stream, Waiter};
 use crate::handle::{EngineResult, Handle, Slot};
@@ -43,8 +44,10 @@ impl Source for Listener {
         let Some(handle) = self.handle.get().and_then(Weak::upgrade) else {
             return;
         };
-        let Event::Connection(_, result) = event else {
-            return;
+        let result = match event {
+            Event::Connection(_, result) => result,
+            Event::TurnedAway(_, error) => Err(error),
+            _ => return,
         };
         if self.has_callback.get() {
             self.tell(lp, &handle, result);

@@ -25,6 +25,13 @@ pub(crate) struct Backlog {
     is_tcp: bool,
 }
 
+/// What became of a connection that waited.
+enum Arrival {
+    Accepted(Descriptor),
+    /// It was closed, and all others that waited with it, for want of a descriptor.
+    TurnedAway(Errno),
+}
+
 impl Engine {
     /// Begins to connect a stream that has a socket, or has done so already. Whatever comes of
     /// it is reported later.
@@ -143,26 +150,21 @@ impl Engine {
             self.io_unwant(watcher, POLLIN);
             return (None, Step::Over);
         }
-        let result = match self.accept_or_turn_away(fd) {
-            Ok(accepted) => {
-                self.stream_mut(index).accepted = Some(accepted);
-                Ok(())
-            }
-            // Nobody there, or no longer: the poller will say when there is.
-            Err(Errno::EAGAIN | Errno::ECONNABORTED) => {
-                if let Some(extra) = self.known_extra(index) {
-                    extra.backlog.at_once = 0;
-                }
-                return (None, Step::Over);
-            }
-            Err(error) => Err(error),
-        };
-        let next = match result {
-            Ok(()) => Step::Accepted,
-            Err(_) => Step::Over,
-        };
         let token = self.handles[self.stream(index).handle].token;
-        (Some(Event::Connection(token, result)), next)
+        let event = match self.accept_or_turn_away(fd) {
+            Ok(Arrival::Accepted(accepted)) => {
+                self.stream_mut(index).accepted = Some(accepted);
+                return (Some(Event::Connection(token, Ok(()))), Step::Accepted);
+            }
+            Ok(Arrival::TurnedAway(error)) => Some(Event::TurnedAway(token, error)),
+            // Nobody there, or no longer: the poller will say when there is.
+            Err(Errno::EAGAIN | Errno::ECONNABORTED) => None,
+            Err(error) => return (Some(Event::Connection(token, Err(error))), Step::Over),
+        };
+        if let Some(extra) = self.known_extra(index) {
+            extra.backlog.at_once = 0;
+        }
+        (event, Step::Over)
     }
 
     /// How many connections a server may take now. It is more than one only if it took some in the
@@ -201,15 +203,16 @@ impl Engine {
         socket::connect(fd, address)
     }
 
-    fn accept_or_turn_away(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {
+    fn accept_or_turn_away(&mut self, fd: RawFd) -> Result<Arrival, Errno> {
         match self.accept(fd) {
-            Err(Errno::EMFILE | Errno::ENFILE) => self.turn_away(fd),
-            accepted => accepted,
+            Err(error @ (Errno::EMFILE | Errno::ENFILE)) => self.turn_away(fd, error),
+            accepted => accepted.map(Arrival::Accepted),
         }
     }
 
     /// Sees to it that a connection waits to be accepted. `EAGAIN` if there is none:
-    /// [`Event::Connection`] says when there is.
+    /// [`Event::Connection`] says when there is. `EMFILE` or `ENFILE` if connections have been
+    /// turned away, since there are no descriptors left.
     pub fn stream_prepare_accept(&mut self, server: Key) -> Result<(), Errno> {
         let index = self.open_stream(server)?;
         let stream = self.stream(index);
@@ -218,12 +221,13 @@ impl Engine {
         }
         if stream.accepted.is_none() {
             let fd = self.raw_fd(index)?;
-            let accepted = self.accept_or_turn_away(fd);
-            let accepted = accepted.map_err(|error| match error {
-                Errno::ECONNABORTED => Errno::EAGAIN,
-                error => error,
-            })?;
-            self.stream_mut(index).accepted = Some(accepted);
+            match self.accept_or_turn_away(fd) {
+                Ok(Arrival::Accepted(accepted)) => {
+                    self.stream_mut(index).accepted = Some(accepted);
+                }
+                Err(Errno::ECONNABORTED) => return Err(Errno::EAGAIN),
+                Ok(Arrival::TurnedAway(error)) | Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -255,24 +259,31 @@ impl Engine {
         }
     }
 
-    /// There are no descriptors left. Connections that nobody takes would keep the loop
-    /// spinning and their peers waiting, so they are taken with the descriptor held in
-    /// reserve and closed at once.
+    /// There are no descriptors left, as `why` says. Connections that nobody takes would keep
+    /// the loop spinning and their peers waiting, so they are taken with the descriptor held in
+    /// reserve and closed at once. The kernel reports the lack of descriptors before it looks
+    /// for a connection, so there may be none.
     #[cold]
-    fn turn_away(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {
+    fn turn_away(&mut self, fd: RawFd, why: Errno) -> Result<Arrival, Errno> {
         if self.streams.reserve.take().is_none() {
-            return Err(Errno::EMFILE);
+            return Err(why);
         }
+        let mut arrival = None;
         let result = loop {
             match self.accept(fd) {
-                // To ask for one more might block.
-                Ok(_) if fd::may_wait(fd) => break Err(Errno::EAGAIN),
-                Ok(connection) => drop(connection),
-                Err(error) => break Err(error),
+                Ok(connection) => {
+                    drop(connection);
+                    arrival = Some(Arrival::TurnedAway(why));
+                    // To ask for one more might block.
+                    if fd::may_wait(fd) {
+                        break Errno::EAGAIN;
+                    }
+                }
+                Err(error) => break error,
             }
         };
         self.keep_reserve();
-        result
+        arrival.ok_or(result)
     }
 
     /// Gives the connection or passed descriptor that waits at `server` to `client`. `EAGAIN`
