@@ -1,0 +1,69 @@
+//! What objects need of their program.
+
+use crate::ledger::{Kind, Ledger};
+use crate::random::Random;
+use blacklight_engine::{Engine, Key, Token};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) struct Desk {
+    pub(crate) engine: Engine,
+    pub(crate) random: Random,
+    pub(crate) ledger: Arc<Mutex<Ledger>>,
+    /// Whose turn it is.
+    pub(crate) object: u64,
+    /// Whether other threads and the kernel can wake the loop from its sleep.
+    pub(crate) is_woken: bool,
+    tokens: u64,
+}
+
+impl Desk {
+    pub(crate) fn new(engine: Engine, random: Random, is_woken: bool) -> Desk {
+        Desk {
+            engine,
+            random,
+            ledger: Arc::default(),
+            object: 0,
+            is_woken,
+            tokens: 0,
+        }
+    }
+
+    /// A token of the object whose turn it is.
+    pub(crate) fn new_token(&mut self) -> Token {
+        self.tokens += 1;
+        Token(self.object << 16 | self.tokens)
+    }
+
+    pub(crate) fn object_of(token: Token) -> usize {
+        (token.0 >> 16) as usize
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // It is whole after any panic, and the watchdog prints it.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn expect(&mut self, token: Token, kind: Kind, times: u32) {
+        self.ledger().expect(token, kind, times);
+    }
+
+    pub(crate) fn meet(&mut self, token: Token, kind: Kind) {
+        self.ledger().meet(token, kind);
+    }
+
+    pub(crate) fn close(&mut self, key: Key, token: Token) {
+        self.engine.close(key).unwrap();
+        self.expect(token, Kind::Closed, 1);
+    }
+
+    /// From one to `most`.
+    pub(crate) fn up_to(&mut self, most: u64) -> u32 {
+        1 + self.random.below(most) as u32
+    }
+
+    /// Whether what there is to be read is left for the next event, as by a callback that panics
+    /// before it reads.
+    pub(crate) fn leaves_it(&mut self) -> bool {
+        self.random.chance(1, 4)
+    }
+}
