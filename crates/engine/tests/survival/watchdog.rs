@@ -2,6 +2,7 @@
 
 use crate::ledger::Ledger;
 use blacklight_engine::Mechanism;
+use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -25,8 +26,12 @@ pub(crate) fn watch(seed: u64, mechanism: Mechanism, ledger: &Arc<Mutex<Ledger>>
     let thread = std::thread::spawn(move || {
         if is_over.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
             let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            eprintln!("the loop hangs, without {:#?}", ledger.missing());
-            eprintln!("{said}");
+            // What a test prints is kept back until it ends, which this one does not.
+            let missing = ledger.missing();
+            let _ = writeln!(
+                std::io::stderr(),
+                "the loop hangs, without {missing:#?}\n{said}"
+            );
             std::process::abort();
         }
     });
