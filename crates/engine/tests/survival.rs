@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 
 on_each_mechanism!(nothing_is_lost);
 
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 1_000;
 const MAX_OBJECTS: u64 = 6;
 const MAX_DEPTH: usize = 4;
 
@@ -70,6 +70,8 @@ struct Program {
     desk: Desk,
     objects: Vec<Box<dyn Object>>,
     to_make: u64,
+    /// The kind of object that was made last.
+    last_made: Option<u64>,
     runs: Vec<Run>,
 }
 
@@ -95,6 +97,7 @@ impl Program {
             desk: Desk::new(engine, random, !is_simulated),
             objects: Vec::new(),
             to_make,
+            last_made: None,
             runs: Vec::new(),
         }
     }
@@ -105,7 +108,15 @@ impl Program {
         let desk = &mut self.desk;
         // A simulated kernel does not wake for what the last of these wait for.
         let kinds = if desk.is_woken { 13 } else { 10 };
-        let object: Box<dyn Object> = match desk.random.below(kinds) {
+        let mut kind = desk.random.below(kinds);
+        if let Some(last) = self.last_made
+            && desk.random.chance(1, 3)
+        {
+            // What is alike is queued together, so that a run can be given up between the two.
+            kind = last;
+        }
+        self.last_made = Some(kind);
+        let object: Box<dyn Object> = match kind {
             0 => Box::new(Timer::new(desk)),
             1 => Box::new(LoopWatchers::new(desk)),
             2 => Box::new(Sends::new(desk)),
