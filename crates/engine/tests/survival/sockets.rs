@@ -19,6 +19,7 @@ struct Slice(*const u8, usize);
 
 /// What the engine is lent until it has reported it. Objects live as long as the engine.
 #[derive(Default)]
+#[allow(clippy::vec_box, reason = "the engine knows where the entries are")]
 struct Lent(Vec<Box<Slice>>);
 
 impl Lent {
