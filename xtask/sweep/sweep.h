@@ -1,0 +1,35 @@
+/* What the interposer (interpose.c), the scenarios and the driver (main.c) share. */
+#ifndef SWEEP_H
+#define SWEEP_H
+#include <uv.h>
+
+/* interpose.c: stands between libuv.so.1 and the C library. */
+void interpose(void);
+void interpose_aim(const char* call, int number, const char* error);
+void interpose_disarm(void);
+int interpose_was_hit(void);
+int interpose_unknown_imports(void);
+void interpose_print_cases(const char* scenario);
+void interpose_print_reached(void);
+long interpose_live(void);
+void* uv_side_malloc(size_t size);
+void* uv_side_calloc(size_t count, size_t size);
+void* uv_side_realloc(void* memory, size_t size);
+void uv_side_free(void* memory);
+long uv_side_live(void);
+
+/* main.c: what a scenario tells of itself. */
+extern uv_loop_t* loop;
+int note(int result, const char* what);   /* an error that the library reported; returns it */
+void submitted(void* request);            /* a request was accepted */
+void reported(void* request, int status); /* its callback was called */
+void aim_reached(void);                   /* the scenario did what it was for */
+void give_up(void);                       /* close every handle */
+#define TRY(call) note((call), #call)
+
+struct scenario {
+  const char* name;
+  void (*run)(void);
+};
+extern const struct scenario scenarios[];
+#endif
