@@ -29,6 +29,7 @@ mod sanitize;
 mod scaling;
 mod selection;
 mod spawning;
+mod sweep;
 mod test;
 mod workspace;
 mod wrk;
@@ -81,6 +82,8 @@ enum Chore {
     Scaling(scaling::Options),
     /// Show what exits of many children and a spawn from a large process cost.
     Spawning(spawning::Options),
+    /// Make each call of the library into the C library fail in turn.
+    Sweep(sweep::Options),
     /// Run everything that must hold before a change is good.
     Test(test::Options),
     /// Compare a hyper server on our loop with the same server on tokio, by wrk.
@@ -118,6 +121,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Scaling(options) => scaling::run(&options),
         Chore::Spawning(options) => spawning::run(&options),
+        Chore::Sweep(options) => sweep::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),
         Chore::Bench(options) => bench::run(&options),

@@ -57,7 +57,7 @@ static const struct rule {
   { "getpeername", MINUS_ONE, "ENOBUFS ENOTCONN" },
   { "getpriority", MINUS_ONE, "ESRCH" },
   { "getpwuid_r", NUMBER, "EINTR EIO EMFILE ENFILE ENOMEM ERANGE" },
-  { "getrandom", MINUS_ONE, "EINTR ENOSYS" },
+  { "getrandom", MINUS_ONE, "EINTR" },
   { "getsockname", MINUS_ONE, "ENOBUFS" },
   { "if_indextoname", NULL_POINTER, "ENXIO" },
   { "inotify_add_watch", MINUS_ONE, "EACCES ENOMEM ENOSPC" },

@@ -115,8 +115,8 @@ static int is_aimed_at(int rule) {
   return 1;
 }
 
-/* Reports the descriptor's readiness once more, as the kernel does for those who follow edges after a call
- * that would have blocked. */
+/* Reports the descriptor's readiness once more, as the kernel does for those who follow edges when more comes
+ * after a call that would have blocked, or that took less than it was asked for. */
 static void again(int fd) {
   if (fd >= 0 && fd < (int) COUNT(registered) && registered[fd].epoll > 0)
     epoll_ctl(registered[fd].epoll, EPOLL_CTL_MOD, fd, &registered[fd].event);
@@ -144,7 +144,10 @@ static long meet(enum id id, long a, long b, long c, long d, long e, long f, lon
   if (id == CALL_close && a >= 0 && a < (long) COUNT(registered)) registered[a].epoll = 0;
   if (rule >= 0 && is_aimed_at(rule)) {
     if (!shared->make_short) return fail(id, rules[rule].how, shared->error, arg);
-    if (c > 1) c = 1;
+    if (c <= 1) return real[id](a, b, c, d, e, f, g);
+    long count = real[id](a, b, 1, d, e, f, g);
+    again((int) a);
+    return count;
   }
   return real[id](a, b, c, d, e, f, g);
 }
@@ -345,7 +348,16 @@ void interpose_aim(const char* call, int number, const char* error) {
     _exit(2);
   }
 }
-void interpose_disarm(void) { shared->rule = -1; }
+static int disarmed;
+void interpose_disarm(void) {
+  disarmed = shared->rule;
+  shared->rule = -1;
+}
+void interpose_rearm(void) {
+  memset(shared->seen, 0, sizeof shared->seen);
+  shared->hit = 0;
+  shared->rule = disarmed;
+}
 int interpose_was_hit(void) { return shared->hit; }
 
 void interpose_print_cases(const char* scenario) {

@@ -393,7 +393,7 @@ static void polled(void) {
   static uv_poll_t second;
   if (TRY(uv_poll_init(loop, &poll_handle, poll_fds[0])) < 0) { close_poll_fds(NULL); return; }
   if (TRY(uv_poll_init_socket(loop, &second, poll_fds[1])) == 0) uv_close(H(&second), NULL);
-  if (TRY(uv_poll_start(&poll_handle, UV_WRITABLE | UV_READABLE, on_poll)) == 0) uv_run(loop, UV_RUN_ONCE);
+  if (TRY(uv_poll_start(&poll_handle, UV_WRITABLE | UV_READABLE, on_poll)) == 0) uv_run(loop, UV_RUN_DEFAULT);
   uv_close(H(&poll_handle), NULL);
   uv_run(loop, UV_RUN_NOWAIT);
   close_poll_fds(NULL);
