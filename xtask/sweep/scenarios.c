@@ -308,7 +308,7 @@ static void udp_connected(void) {
   if (TRY(uv_udp_recv_start(&net.udp[0], give_room, on_datagram)) < 0) return;
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (TRY(uv_udp_init(loop, &net.udp[1])) < 0) { close(fd); return; }
-  if (TRY(uv_udp_open_ex(&net.udp[1], fd, 0)) < 0) { close(fd); return; }
+  if (TRY(uv_udp_open(&net.udp[1], fd)) < 0) { close(fd); return; }
   if (TRY(uv_udp_connect(&net.udp[1], (struct sockaddr*) &address)) < 0) return;
   TRY(uv_udp_getpeername(&net.udp[1], (struct sockaddr*) &address, &size));
   TRY(uv_udp_try_send(&net.udp[1], &buf, 1, NULL));
@@ -431,8 +431,10 @@ static void terminal(void) {
 static uv_fs_event_t watched;
 static uv_fs_poll_t sampled;
 static void on_watched(uv_fs_event_t* handle, const char* name, int events, int status) {
-  (void) handle, (void) name, (void) events;
-  if (note(status, "fs_event") == 0) one_more(1);
+  (void) name, (void) events;
+  if (note(status, "fs_event") < 0) return;
+  TRY(uv_fs_event_stop(handle));
+  one_more(1);
 }
 static void on_sampled(uv_fs_poll_t* handle, int status, const uv_stat_t* old, const uv_stat_t* now) {
   (void) handle, (void) old, (void) now;
@@ -452,6 +454,7 @@ static void watching(void) {
   int fd = open("watched/file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   close(fd);
   unlink("watched/file");
+  if (TRY(uv_fs_poll_stop(&sampled)) == 0) TRY(uv_fs_poll_start(&sampled, on_sampled, "watched", 20));
 }
 
 /* The loop's own handles. */
