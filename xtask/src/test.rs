@@ -104,7 +104,6 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     steps.push(chore(&["differ", "--seeds", "100"])?);
     steps.push(chore(&["dropin"])?);
     steps.push(chore(&["instructions"])?);
-    steps.push(chore(&["sweep"])?);
     steps.push(chore(&["packaging"])?);
     steps.push(chore(&["sanitize"])?);
     for under in [Under::Tsan, Under::Asan] {
