@@ -6,9 +6,11 @@
 use super::{Ended, Report, Spec};
 use anyhow::{Context, Result, ensure};
 use nix::errno::Errno;
+use nix::fcntl::AT_FDCWD;
 use nix::mount::{MsFlags, mount};
 use nix::pty::{Winsize, openpty};
 use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
+use nix::sys::stat::{FchmodatFlags, Mode, SFlag, fchmodat, makedev, mknod};
 use nix::sys::time::TimeVal;
 use nix::sys::wait::{WaitStatus, wait};
 use nix::unistd::{Pid, setsid, ttyname};
@@ -96,7 +98,29 @@ fn set_up_mounts(spec: &Spec) -> Result<()> {
             .with_context(|| format!("cannot cover {}", target.display()))?;
     }
     let tmp = Path::new(HOUSE).join("tmp");
-    mount(Some(&tmp), "/tmp", none, MsFlags::MS_BIND, none).context("cannot cover /tmp")
+    mount(Some(&tmp), "/tmp", none, MsFlags::MS_BIND, none).context("cannot cover /tmp")?;
+    cover_null_device()
+}
+
+/// Gives the sandbox a `/dev/null` of its own, which every user may write to. A program outside that
+/// runs as root may have changed the mode of the machine's, and programs that run inside must not
+/// change it either.
+fn cover_null_device() -> Result<()> {
+    const NULL: &str = "/dev/null";
+    let everyone = Mode::from_bits_truncate(0o666);
+    let own = Path::new(HOUSE).join("null");
+    mknod(&own, SFlag::S_IFCHR, everyone, makedev(1, 3))
+        .and_then(|()| fchmodat(AT_FDCWD, &own, everyone, FchmodatFlags::FollowSymlink))
+        .and_then(|()| {
+            mount(
+                Some(&own),
+                NULL,
+                None::<&str>,
+                MsFlags::MS_BIND,
+                None::<&str>,
+            )
+        })
+        .with_context(|| format!("cannot cover {NULL}"))
 }
 
 /// Makes a terminal, gives it to the user, and lets this session have it as controlling terminal.
