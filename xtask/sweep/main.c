@@ -23,13 +23,15 @@
 #define PATIENCE 3000   /* milliseconds after which a scenario waits in vain */
 
 uv_loop_t* loop;
+int argument_count;
+char** arguments;
 static uv_loop_t loop_memory;
 static uv_timer_t patience;
 static struct { void* request; int open; } requests[256];
 static int request_count, errors, running, done, stalled, faults;
 static char first_error[256];
 
-static void fault(const char* what) {
+void fault(const char* what) {
   printf("fault %s\n", what);
   faults++;
 }
@@ -236,12 +238,14 @@ static void supervise(const char* self, const char* name) {
 }
 
 int main(int argc, char** argv) {
+  argument_count = argc;
+  arguments = argv;
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (argc == 2 && strcmp(argv[1], "list") == 0) {
     for (const struct scenario* at = scenarios; at->name; at++) printf("%s\n", at->name);
     return 0;
   }
-  if (argc == 3 && strcmp(argv[1], "count") == 0) return count(argv[2]);
+  if (argc == 3 && strcmp(argv[1], "count") == 0) return count(strdup(argv[2])); /* a title overwrites argv */
   if (argc == 3 && strcmp(argv[1], "one") == 0) return run_case(argv[2]);
   if (argc < 3 || strcmp(argv[1], "batch") != 0) return 2;
   prctl(PR_SET_CHILD_SUBREAPER, 1);

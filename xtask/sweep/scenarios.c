@@ -26,7 +26,10 @@ static void give_room(uv_handle_t* handle, size_t size, uv_buf_t* buf) {
   (void) handle, (void) size;
   *buf = uv_buf_init(room, sizeof room);
 }
-static void on_write(uv_write_t* request, int status) { reported(request, status); }
+static void on_write(uv_write_t* request, int status) {
+  if (status == 0 && uv_write_nwritten(request) == 0) fault("a write succeeded without a byte");
+  reported(request, status);
+}
 static uv_buf_t text(const char* bytes) { return uv_buf_init((char*) bytes, strlen(bytes)); }
 static int write_text(uv_write_t* request, uv_stream_t* stream, const char* bytes) {
   uv_buf_t buf = text(bytes);
@@ -769,5 +772,7 @@ const struct scenario scenarios[] = {
   { "spawn_killed", spawn_killed }, { "signals_sent", signals_sent }, { "polled", polled }, { "terminal", terminal },
   { "watching", watching }, { "own_handles", own_handles }, { "forked", forked }, { "other_loops", other_loops },
   { "pooled", pooled }, { "files_at_once", files_at_once }, { "files_by_pool", files_by_pool },
-  { "files_by_ring", files_by_ring }, { "system_facts", system_facts }, { "threads", threads }, { NULL, NULL },
+  { "files_by_ring", files_by_ring }, { "system_facts", system_facts }, { "threads", threads },
+  { "accessors", accessors }, { "conversions", conversions }, { "loops_made", loops_made }, { "titles", titles },
+  { "detached", detached }, { "udp_adopted", udp_adopted }, { NULL, NULL },
 };

@@ -22,10 +22,13 @@ long uv_side_live(void);
 /* main.c: what a scenario tells of itself. */
 extern uv_loop_t* loop;
 int note(int result, const char* what);   /* an error that the library reported; returns it */
+void fault(const char* what);             /* what the library must not do */
 void submitted(void* request);            /* a request was accepted */
 void reported(void* request, int status); /* its callback was called */
 void aim_reached(void);                   /* the scenario did what it was for */
 void give_up(void);                       /* close every handle */
+extern int argument_count;
+extern char** arguments;                  /* of main */
 #define TRY(call) note((call), #call)
 
 struct scenario {
@@ -33,4 +36,12 @@ struct scenario {
   void (*run)(void);
 };
 extern const struct scenario scenarios[];
+
+/* small.c */
+void accessors(void);
+void conversions(void);
+void loops_made(void);
+void titles(void);
+void detached(void);
+void udp_adopted(void);
 #endif
