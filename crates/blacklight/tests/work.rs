@@ -112,7 +112,9 @@ fn a_cancelled_job_may_use_the_loop_when_it_is_dropped() {
     let gate = Arc::new(Mutex::new(gate));
     for _ in 0..1024 {
         let gate = gate.clone();
-        let job = move || drop(gate.lock().unwrap().recv());
+        let job = move || {
+            let _ = gate.lock().unwrap().recv();
+        };
         lp.work(job, |_, result| assert!(result.is_ok())).unwrap();
     }
     let told = Rc::new(Cell::new(false));
