@@ -142,7 +142,10 @@ impl Program {
         loop {
             let Some(run) = self.runs.last_mut() else {
                 if !self.desk.engine.is_alive() {
-                    break;
+                    self.check();
+                    if !self.desk.close_late() {
+                        break;
+                    }
                 }
                 self.begin_run();
                 continue;
@@ -152,9 +155,13 @@ impl Program {
                 Some(event) => self.told(event, coverage),
             }
         }
+        assert!(self.desk.engine.is_unused());
+    }
+
+    /// Nothing is alive: everything must have been told.
+    fn check(&self) {
         let missing = self.desk.ledger().missing();
         assert!(missing.is_empty(), "the loop is over, without {missing:#?}");
-        assert!(self.desk.engine.is_unused());
     }
 
     fn begin_run(&mut self) {

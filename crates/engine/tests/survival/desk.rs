@@ -14,11 +14,18 @@ pub(crate) struct Desk {
     /// Whether other threads and the kernel can wake the loop from its sleep.
     pub(crate) is_woken: bool,
     tokens: u64,
+    /// Whether handles stay open until the loop is over. A handle that closes keeps the loop from
+    /// sleeping and from being over, whatever else it has forgotten.
+    closes_late: bool,
+    /// The handles that have heard of everything and are still open.
+    late: Vec<(Key, Token)>,
 }
 
 impl Desk {
-    pub(crate) fn new(engine: Engine, random: Random, is_woken: bool) -> Desk {
+    pub(crate) fn new(engine: Engine, mut random: Random, is_woken: bool) -> Desk {
         Desk {
+            closes_late: random.chance(1, 2),
+            late: Vec::new(),
             engine,
             random,
             ledger: Arc::default(),
@@ -51,7 +58,27 @@ impl Desk {
         self.ledger().meet(token, kind);
     }
 
+    /// Closes a handle that has heard of everything, now or when the loop is over.
     pub(crate) fn close(&mut self, key: Key, token: Token) {
+        match self.closes_late {
+            true => {
+                self.engine.unreference(key);
+                self.late.push((key, token));
+            }
+            false => self.close_now(key, token),
+        }
+    }
+
+    /// Closes what is still open; whether there was anything.
+    pub(crate) fn close_late(&mut self) -> bool {
+        let late = std::mem::take(&mut self.late);
+        for &(key, token) in &late {
+            self.close_now(key, token);
+        }
+        !late.is_empty()
+    }
+
+    pub(crate) fn close_now(&mut self, key: Key, token: Token) {
         self.engine.close(key).unwrap();
         self.expect(token, Kind::Closed, 1);
     }

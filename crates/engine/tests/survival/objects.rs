@@ -49,6 +49,7 @@ impl Object for Timer {
         };
         self.left -= 1;
         if self.left == 0 {
+            desk.engine.timer_stop(self.key).unwrap();
             desk.close(self.key, token);
         } else if !self.repeats {
             desk.engine.timer_start(self.key, self.delay_ms, 0).unwrap();
@@ -102,6 +103,7 @@ impl Object for LoopWatchers {
             desk.close(key, token);
         }
         if self.others.is_empty() {
+            desk.engine.loop_watcher_stop(self.idle.0).unwrap();
             desk.close(self.idle.0, self.idle.1);
         }
     }
@@ -198,7 +200,7 @@ impl Closings {
                 1 => desk.engine.tcp_init(token, None),
                 _ => desk.engine.async_init(token).map(|(key, _)| key),
             };
-            desk.close(key.unwrap(), token);
+            desk.close_now(key.unwrap(), token);
         }
         Closings
     }

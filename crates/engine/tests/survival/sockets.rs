@@ -189,7 +189,7 @@ impl Cancelled {
                 .unwrap();
             desk.expect(request, Kind::Write, 1);
         }
-        desk.close(key, token);
+        desk.close_now(key, token);
         Cancelled {
             _lent: lent,
             _other: other,
@@ -242,8 +242,8 @@ impl Datagrams {
         let breaks_off = desk.random.chance(1, 4);
         match breaks_off {
             true => {
-                desk.close(sender.0, sender.1);
-                desk.close(receiver.0, receiver.1);
+                desk.close_now(sender.0, sender.1);
+                desk.close_now(receiver.0, receiver.1);
             }
             false => desk.expect(receiver.1, Kind::Arrival, datagrams),
         }
