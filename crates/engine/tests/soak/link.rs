@@ -110,6 +110,14 @@ fn connect(world: &mut World, one: usize, kind: Kind, client: Key) {
 
 impl World {
     /// A server has a connection for its end.
+    /// A server had no descriptors for those who waited. It goes on listening.
+    pub(crate) fn turned_away(&mut self, name: Name, error: Errno) {
+        assert!(matches!(name, Name::Server(_)), "{name:?} is no server");
+        assert!(self.is_destructive, "accepting fails: {error:?}");
+        assert!(matches!(error, Errno::EMFILE | Errno::ENFILE), "{error:?}");
+        self.coverage.turned_away += 1;
+    }
+
     pub(crate) fn connection(&mut self, name: Name, result: Result<(), Errno>) {
         let Name::Server(end) = name else {
             panic!("{name:?} is no server");

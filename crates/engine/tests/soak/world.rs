@@ -238,6 +238,7 @@ impl World {
         match event {
             Event::Timer(_) => self.tick(),
             Event::Connection(token, result) => self.connection(Name::of(token), result),
+            Event::TurnedAway(token, error) => self.turned_away(Name::of(token), error),
             Event::Connect(token, result) => match Name::of(token) {
                 Name::Connect(end) => self.connected(end, result),
                 name => panic!("{name:?} is connected"),
@@ -331,10 +332,11 @@ pub(crate) struct Coverage {
     pub(crate) failed_reads: u64,
     pub(crate) failed_connects: u64,
     pub(crate) failed_accepts: u64,
+    pub(crate) turned_away: u64,
 }
 
 impl Coverage {
-    fn numbers(&mut self) -> [&mut u64; 12] {
+    fn numbers(&mut self) -> [&mut u64; 13] {
         [
             &mut self.bytes,
             &mut self.datagrams,
@@ -348,6 +350,7 @@ impl Coverage {
             &mut self.failed_reads,
             &mut self.failed_connects,
             &mut self.failed_accepts,
+            &mut self.turned_away,
         ]
     }
 
