@@ -622,6 +622,9 @@ impl Engine {
     #[inline]
     pub(crate) fn io_tell_left(&mut self) {
         let Watchers { noted, slab, .. } = &mut self.watchers;
+        if noted.is_empty() {
+            return;
+        }
         let count = noted.len().min(self.poller.room());
         for index in noted.drain(..count) {
             let watcher = &mut slab[index];

@@ -207,6 +207,7 @@ impl Engine {
         }
     }
 
+    #[inline]
     fn open_prepare(&mut self, run: &mut Run) -> Phase {
         match self.prepare.begin(&self.handles) {
             true => Phase::Prepare,
@@ -214,6 +215,7 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     fn open_io(&mut self, run: &mut Run) -> Phase {
         self.poll_phase(run);
         match self.poller.len() == 0 && self.in_hand.is_nothing() {
@@ -245,6 +247,7 @@ impl Engine {
         }
     }
 
+    #[inline]
     fn open_check(&mut self, run: &mut Run) -> Phase {
         match self.check.begin(&self.handles) {
             true => Phase::Check,
@@ -260,6 +263,7 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     fn open_timers(&mut self, run: &mut Run) -> Phase {
         self.update_time();
         match self.collect_due_timers() {
@@ -364,6 +368,7 @@ impl Engine {
 
     /// How long the loop may sleep now: not at all when it is stopping, when nothing is
     /// active, or when something else is to be done; else until the next timer.
+    #[inline]
     pub(crate) fn poll_timeout(&mut self) -> Timeout {
         let nothing_to_wait_for = self.stop_requested
             || !self.has_active()
@@ -391,6 +396,7 @@ impl Engine {
     /// Whether there is something to tell, whatever the poller says: what has come by itself, and
     /// what a run that was given up, or that waits for this one to end, had taken and not handed
     /// out yet.
+    #[inline]
     pub(crate) fn has_news(&mut self) -> bool {
         self.watchers.has_left()
             || self.watchers.has_pending()
@@ -409,7 +415,7 @@ impl Engine {
         self.io_salvage();
         loop {
             self.io_flush();
-            if self.has_news() {
+            if timeout != Some(0) && self.has_news() {
                 timeout = Some(0);
             }
             if timeout != Some(0)
