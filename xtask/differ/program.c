@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "differ.h"
 
@@ -216,7 +217,7 @@ static void init(struct slot* slot) {
     case POLL:
       if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) abort();
       if (below(2)) (void) !write(pair[1], "x", 1);
-      if (below(8) == 0) pair[0] = open("/etc/passwd", O_RDONLY);
+      if (below(8) == 0) pair[0] = open("plain", O_RDONLY);
       else if (below(8) == 0) pair[0] = -1;
       result = uv_poll_init(&loop, &slot->any.poll, pair[0]);
       break;
@@ -345,6 +346,7 @@ static void pipe_op(struct slot* slot) {
   size_t size = sizeof text;
   int op = below(12);
   if ((slot->listens || slot->unpolled) && op >= 3 && op <= 5) return;
+  if (slot->unpolled && op == 7) return; /* The original would change the mode of the device or file. */
   switch (op) {
     case 0: case 1: say("%d bind '%s': %s", i, path, name(uv_pipe_bind(pipe_, path))); break;
     case 2: {
@@ -396,7 +398,7 @@ static void pipe_op(struct slot* slot) {
       say("%d getpeername: %s %zu", i, name(result), result == 0 && size > 0 && text[0] == 0 ? 1 : size);
       break;
     case 11: {
-      int how = below(4), fd = how == 0 ? -1 : how == 1 ? open("/dev/null", O_RDWR) : how == 2 ? open("/etc/passwd", O_RDONLY) : 999;
+      int how = below(4), fd = how == 0 ? -1 : how == 1 ? open("/dev/null", O_RDWR) : how == 2 ? open("plain", O_RDONLY) : 999;
       if (slot->state != 1) { if (fd >= 0 && fd != 999) close(fd); break; }
       result = uv_pipe_open(pipe_, fd);
       say("%d open %d: %s", i, how, name(result));
@@ -614,17 +616,17 @@ static void tell(void) {
   say("alive %d", uv_loop_alive(&loop));
 }
 
-int main(int argc, char** argv) {
-  if (argc != 4 || chdir(argv[3]) != 0) return 2;
-  state = strtoull(argv[1], NULL, 10) * 0x9e3779b97f4a7c15ull | 1;
+/* The program that the seed decides, in the current directory. */
+static void play(unsigned long long seed, int steps) {
+  state = seed * 0x9e3779b97f4a7c15ull | 1;
   for (int i = 0; i < 10; i++) below(2);
   signal(SIGPIPE, SIG_IGN);
   alarm(20);
-  setvbuf(stdout, NULL, _IOLBF, 0);
   share = below(4);
   reserve_refused();
-  if (uv_loop_init(&loop) != 0) return 2;
-  for (step = 0; step < atoi(argv[2]); step++) {
+  close(open("plain", O_CREAT | O_WRONLY, 0644));
+  if (uv_loop_init(&loop) != 0) abort();
+  for (step = 0; step < steps; step++) {
     printf("step %d\n", step);
     for (acts = 1 + below(3); acts > 0; acts--) act();
     flush(0);
@@ -642,5 +644,37 @@ int main(int argc, char** argv) {
   flush(1);
   printf("loop_close %s\n", name(uv_loop_close(&loop)));
   file_end();
+}
+
+/* Plays each seed in a process and a directory of its own. What it prints goes to the file <seed> in
+ * the directory of reports; if the process does not end well, the last line begins with "died". */
+int main(int argc, char** argv) {
+  unsigned long long first, count;
+  if (argc != 5) return 2;
+  first = strtoull(argv[1], NULL, 10);
+  count = strtoull(argv[2], NULL, 10);
+  for (unsigned long long seed = first; seed < first + count; seed++) {
+    char place[32], report[256];
+    int status;
+    pid_t child;
+    snprintf(place, sizeof place, "%llu", seed);
+    snprintf(report, sizeof report, "%s/%020llu", argv[4], seed);
+    if (mkdir(place, 0755) != 0) return 2;
+    child = fork();
+    if (child == 0) {
+      if (setpgid(0, 0) != 0 || freopen(report, "a", stdout) == NULL || dup2(1, 2) != 2 || chdir(place) != 0) _exit(2);
+      setvbuf(stdout, NULL, _IOLBF, 0);
+      play(seed, atoi(argv[3]));
+      exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child) return 2;
+    kill(-child, SIGKILL); /* whatever it has left behind */
+    if (status != 0) {
+      FILE* last = fopen(report, "a");
+      if (last == NULL) return 2;
+      fprintf(last, "died of status %#x\n", status);
+      fclose(last);
+    }
+  }
   return 0;
 }

@@ -9,7 +9,7 @@
 
 use crate::compile::{jobs, run_quietly};
 use crate::original::Original;
-use crate::sandbox::{Ended, Job, Sandbox};
+use crate::sandbox::{Ended, Job, Sandbox, init};
 use crate::{library, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -95,7 +95,7 @@ impl Sweep {
             program: &self.program,
             arguments,
             library_dir: &self.library_dir,
-            environment: &[("LD_LIBRARY_PATH", "/srv/lib")],
+            environment: &[("LD_LIBRARY_PATH", init::LIBRARIES)],
             tool: None,
             limit: LIMIT,
         })?;
@@ -263,7 +263,7 @@ fn choose(options: &Options, scenarios: &BTreeMap<String, Scenario>) -> Result<V
 }
 
 /// Does `work` to every item, on all processors, and collects the results.
-fn beside_each_other<T: Sync, R: Send>(
+pub(crate) fn beside_each_other<T: Sync, R: Send>(
     items: &[T],
     bar: &ProgressBar,
     work: impl Fn(&T) -> Result<R> + Sync,
@@ -289,7 +289,7 @@ fn beside_each_other<T: Sync, R: Send>(
     Ok(results.into_inner().expect("no worker panics"))
 }
 
-fn progress(length: usize, what: &'static str) -> ProgressBar {
+pub(crate) fn progress(length: usize, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {elapsed}");
     ProgressBar::new(length as u64)
         .with_style(style.expect("a valid template"))

@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 /// The mount point of all that is specific to the sandbox. Every Debian has it.
 pub(crate) const HOUSE: &str = "/srv";
 pub(crate) const HOME: &str = "/srv/home";
+/// Where the library is that a program runs with.
+pub(crate) const LIBRARIES: &str = "/srv/lib";
 /// Where programs leave what is not for their output.
 pub(crate) const REPORTS: &str = "/srv/reports";
 
