@@ -45,7 +45,9 @@ static void on_exit_(uv_process_t* process, int64_t status, int signal) {
   uv_close((uv_handle_t*) process, on_gone);
 }
 
-static const char* scripts[] = {"exit 0", "exit 7", "kill -TERM $$", "kill -PIPE $$", "exec sleep 1000", "echo out; echo error >&2",
+/* The one that is killed names its program by an absolute path: one that cannot be found ends by itself,
+ * before it is killed or not. */
+static const char* scripts[] = {"exit 0", "exit 7", "kill -TERM $$", "kill -PIPE $$", "exec /bin/sleep 1000", "echo out; echo error >&2",
                                 "pwd -P | sed 's,.*/,,'; echo $X", "exit 255", "trap", "ulimit -c"};
 
 int process_op(void) {
