@@ -21,10 +21,17 @@ impl PhaseList {
         Ok(PhaseList { anchor, next: None })
     }
 
-    /// Whether nobody is started. Whom a phase in progress has still to run does not count yet.
+    /// Whether nobody is started.
     #[inline]
     pub(crate) fn is_empty(&self, handles: &Handles) -> bool {
-        handles.phase_first(self.anchor) == self.next
+        handles.phase_first(self.anchor).is_none()
+    }
+
+    /// Whether a phase has begun and has still to run somebody: a callback of it runs the loop
+    /// again, or the run was given up.
+    #[inline]
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.next.is_some()
     }
 
     /// Opens the phase; whether there is anything to run in it.

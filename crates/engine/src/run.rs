@@ -406,6 +406,7 @@ impl Engine {
             || self.receiver.has_collected()
             || !self.in_hand.is_nothing()
             || self.has_ready_timers()
+            || self.check.is_under_way()
     }
 
     /// Asks the poller, for as long as `timeout` allows and nothing happens.

@@ -208,6 +208,69 @@ fn an_outer_run_does_not_sleep_over_what_an_inner_one_has_left() {
 }
 
 #[test]
+fn checks_that_were_left_out_are_not_slept_over() {
+    for mode in [Mode::Default, Mode::Once, Mode::NoWait] {
+        let mut engine = bare_engine();
+        let trigger = engine.idle_init(Token(9)).unwrap();
+        let checks = [1, 2].map(|token| engine.check_init(Token(token)).unwrap());
+        for key in [trigger, checks[0], checks[1]] {
+            engine.loop_watcher_start(key).unwrap();
+        }
+        let mut given_up = Run::new(Mode::Once);
+        assert_eq!(engine.next(&mut given_up), Some(Event::Idle(Token(9))));
+        engine.loop_watcher_stop(trigger).unwrap();
+        assert_eq!(engine.next(&mut given_up), Some(Event::Check(Token(2))));
+        engine.loop_watcher_stop(checks[1]).unwrap();
+        assert_eq!(engine.backend_timeout(), Some(0));
+        let mut told = Vec::new();
+        run(&mut engine, mode, |engine, event| {
+            told.push(event);
+            engine.loop_watcher_stop(checks[0]).unwrap();
+        });
+        assert_eq!(told, [Event::Check(Token(1))]);
+    }
+}
+
+/// The original sleeps in such a run. Here it calls the checks that the outer run has still to call,
+/// which is something to do; the one after it sleeps.
+#[test]
+fn a_run_inside_of_a_check_calls_the_other_checks_before_it_sleeps() {
+    let mut engine = bare_engine();
+    let timer = engine.timer_init(Token(3)).unwrap();
+    let trigger = engine.idle_init(Token(9)).unwrap();
+    let checks = [1, 2].map(|token| engine.check_init(Token(token)).unwrap());
+    for key in [trigger, checks[0], checks[1]] {
+        engine.loop_watcher_start(key).unwrap();
+    }
+    let mut outer = Run::new(Mode::Once);
+    assert_eq!(engine.next(&mut outer), Some(Event::Idle(Token(9))));
+    engine.loop_watcher_stop(trigger).unwrap();
+    assert_eq!(engine.next(&mut outer), Some(Event::Check(Token(2))));
+    engine.timer_start(timer, 5, 0).unwrap();
+    let begun_ns = engine.now_ns();
+    assert_eq!(all(&mut engine, Mode::Once), [Event::Check(Token(1))]);
+    assert_eq!(engine.now_ns(), begun_ns, "nobody has slept");
+    let [one, two] = [1, 2].map(|token| Event::Check(Token(token)));
+    let timer = Event::Timer(Token(3));
+    assert_eq!(all(&mut engine, Mode::Once), [two, one, timer]);
+    assert_eq!(engine.now_ns() - begun_ns, 5_000_000);
+    assert_eq!(engine.next(&mut outer), None, "both have been called");
+}
+
+#[test]
+fn idle_handles_that_were_left_out_are_not_slept_over() {
+    let mut engine = bare_engine();
+    let idles = [1, 2].map(|token| engine.idle_init(Token(token)).unwrap());
+    for key in idles {
+        engine.loop_watcher_start(key).unwrap();
+    }
+    assert_eq!(first_of_a_run(&mut engine), Some(Event::Idle(Token(2))));
+    engine.loop_watcher_stop(idles[1]).unwrap();
+    assert_eq!(engine.backend_timeout(), Some(0));
+    assert_eq!(all(&mut engine, Mode::Once), [Event::Idle(Token(1))]);
+}
+
+#[test]
 fn no_timer_is_late_for_the_work_of_callbacks() {
     const MS: u64 = 1_000_000;
     for mode in [Mode::Default, Mode::Once] {

@@ -31,7 +31,9 @@ use blacklight_engine::{Engine, Event, Faults, Mechanism, Mode, Run};
 use desk::Desk;
 use each_mechanism::{alone, on_each_mechanism};
 use ledger::Kind;
-use objects::{Child, Closings, LoopWatchers, Object, Polled, Raised, Sends, Timer, Watched, Work};
+use objects::{
+    Checks, Child, Closings, LoopWatchers, Object, Polled, Raised, Sends, Timer, Watched, Work,
+};
 use random::Random;
 use sockets::{Cancelled, Connection, Datagrams};
 use std::collections::BTreeMap;
@@ -107,7 +109,7 @@ impl Program {
         self.desk.object = self.objects.len() as u64;
         let desk = &mut self.desk;
         // A simulated kernel does not wake for what the last of these wait for.
-        let kinds = if desk.is_woken { 13 } else { 10 };
+        let kinds = if desk.is_woken { 14 } else { 11 };
         let mut kind = desk.random.below(kinds);
         if let Some(last) = self.last_made
             && desk.random.chance(1, 3)
@@ -127,8 +129,9 @@ impl Program {
             7 => Box::new(Cancelled::new(desk)),
             8 => Box::new(Datagrams::new(desk)),
             9 => Box::new(Watched::new(desk)),
-            10 => Box::new(Work::new(desk)),
-            11 => Box::new(Raised::new(desk)),
+            10 => Box::new(Checks::new(desk)),
+            11 => Box::new(Work::new(desk)),
+            12 => Box::new(Raised::new(desk)),
             _ => Box::new(Child::new(desk)),
         };
         self.objects.push(object);

@@ -81,6 +81,11 @@ impl List {
         Some(id)
     }
 
+    /// Whether nobody is started.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.started.is_empty() && self.aside.is_empty()
+    }
+
     fn remove(&mut self, id: usize) {
         self.started.retain(|&other| other != id);
         self.aside.retain(|&other| other != id);
@@ -414,12 +419,11 @@ impl Model {
         self.ready.iter().filter(holds)
     }
 
-    /// How long a poll may sleep. Idle handles that the idle phase has still to run do not
-    /// count while it runs: the original looks at the same list.
+    /// How long a poll may sleep.
     pub(crate) fn poll_timeout(&self) -> Option<u64> {
         let busy = self.stop
             || self.active_handles() == 0
-            || !self.idle.started.is_empty()
+            || !self.idle.is_empty()
             || !self.pending.is_empty()
             || self.has_closing();
         if busy {
@@ -435,7 +439,9 @@ impl Model {
     pub(crate) fn backend_timeout(&self) -> Option<Option<u64>> {
         let is_untold = (self.handles.iter()).any(|handle| handle.wanted & !handle.asked != 0);
         let is_open = |&id: &usize| self.handles[id].active;
-        let holds = self.delivering.iter().any(is_open) || self.due().next().is_some();
+        let holds = self.delivering.iter().any(is_open)
+            || self.due().next().is_some()
+            || !self.check.aside.is_empty();
         match is_untold || holds {
             true => Some(Some(0)),
             false => self.delivering.is_empty().then(|| self.poll_timeout()),

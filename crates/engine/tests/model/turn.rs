@@ -131,7 +131,7 @@ impl Model {
         if !self.alive || self.stop {
             return self.finish();
         }
-        self.may_sleep = self.pending.is_empty() && self.idle.started.is_empty();
+        self.may_sleep = self.pending.is_empty() && self.idle.is_empty();
         Phase::Pending
     }
 

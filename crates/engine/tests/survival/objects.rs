@@ -109,6 +109,46 @@ impl Object for LoopWatchers {
     }
 }
 
+/// Check handles that are called in the same phase, once each, and an idle handle that keeps the
+/// loop from sleeping until the phase begins.
+pub(crate) struct Checks {
+    idle: Option<(Key, Token)>,
+    checks: Vec<(Key, Token)>,
+}
+
+impl Checks {
+    pub(crate) fn new(desk: &mut Desk) -> Checks {
+        let token = desk.new_token();
+        let idle = desk.engine.idle_init(token).unwrap();
+        desk.engine.loop_watcher_start(idle).unwrap();
+        let mut checks = Vec::new();
+        for _ in 0..1 + desk.up_to(3) {
+            let token = desk.new_token();
+            let key = desk.engine.check_init(token).unwrap();
+            desk.engine.loop_watcher_start(key).unwrap();
+            desk.expect(token, Kind::Check, 1);
+            checks.push((key, token));
+        }
+        Checks {
+            idle: Some((idle, token)),
+            checks,
+        }
+    }
+}
+
+impl Object for Checks {
+    fn told(&mut self, desk: &mut Desk, event: Event) {
+        if let Event::Check(token) = event {
+            let called = self.checks.iter().find(|check| check.1 == token);
+            let &(key, _) = called.expect("one of ours");
+            for (key, token) in self.idle.take().into_iter().chain([(key, token)]) {
+                desk.engine.loop_watcher_stop(key).unwrap();
+                desk.close(key, token);
+            }
+        }
+    }
+}
+
 /// Requests of the thread pool.
 pub(crate) struct Work;
 
