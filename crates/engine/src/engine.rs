@@ -17,9 +17,9 @@ use crate::timer_queue::TimerQueue;
 use crate::tty::Terminal;
 use crate::udp::Udps;
 use crate::wakeup::Receiver;
+use blacklight_sys::fallible::Arc;
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout};
-use std::sync::Arc;
 
 /// An event loop that calls nobody back.
 ///
@@ -129,7 +129,7 @@ impl Engine {
             price_of_sleep: Price::default(),
             measures_idle_time: false,
             is_embedded: false,
-            idle_time: Arc::default(),
+            idle_time: Arc::try_new(IdleTime::default())?,
         })
     }
 

@@ -86,7 +86,10 @@ impl Engine {
         let key = self.stream_init(token, HandleKind::Tcp)?;
         if let Some(socket) = socket {
             let index = self.open_stream(key)?;
-            self.tcp_attach(index, socket)?;
+            if let Err(error) = self.tcp_attach(index, socket) {
+                self.stream_discard(key, index);
+                return Err(error);
+            }
         }
         Ok(key)
     }

@@ -38,10 +38,11 @@ use crate::pool::Pool;
 use crate::slab::{Key, NIL};
 use blacklight_sys::Errno;
 use blacklight_sys::eventfd::EventFd;
+use blacklight_sys::fallible::Arc;
 use blacklight_sys::per_process;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, OnceLock};
 
 /// The mark in a cell's state; the rest is its generation.
 const MARKED: u32 = 1;
@@ -149,7 +150,7 @@ impl Mailbox {
             top: AtomicU32::new(NIL),
             completed: AtomicU32::new(NIL),
             asleep: AtomicBool::new(true),
-            eventfd: Arc::new(EventFd::new()?),
+            eventfd: Arc::try_new(EventFd::new()?)?,
             segments: [const { OnceLock::new() }; SEGMENTS],
         })
     }
@@ -273,7 +274,7 @@ impl Receiver {
         // A child must not wait for senders that exist in its parent only.
         per_process::watch_forks();
         Ok(Receiver {
-            mailbox: Arc::new(Mailbox::new()?),
+            mailbox: Arc::try_new(Mailbox::new()?)?,
             chain: NIL,
             base: 0,
             left: 0,
@@ -751,7 +752,9 @@ mod tests {
     #[test]
     fn nothing_is_lost_between_threads() {
         let mut receiver = Receiver::new().unwrap();
-        let counters: Vec<_> = (0..4).map(|_| Arc::new(AtomicU64::new(0))).collect();
+        let counters: Vec<_> = (0..4)
+            .map(|_| std::sync::Arc::new(AtomicU64::new(0)))
+            .collect();
         let tickets: Vec<_> = (0..4)
             .map(|token| receiver.allocate(Token(token)).unwrap())
             .collect();

@@ -1,9 +1,9 @@
 //! What one can ask and set on any file descriptor.
 
+use crate::fallible::Arc;
 use crate::{Errno, RawFd, check};
 use std::num::NonZeroI32;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
-use std::sync::Arc;
 
 /// Puts the descriptor into non-blocking mode or takes it out of it:
 /// <https://man7.org/linux/man-pages/man2/fcntl.2.html>.
@@ -102,12 +102,12 @@ impl Descriptor {
     }
 
     /// Lets somebody else have the descriptor too: it is closed when both are done with it.
-    pub fn share(&mut self) -> SharedFd {
-        let raw = self.raw();
-        let shared = self
-            .shared
-            .get_or_insert_with(|| SharedFd(Arc::new(Closer(raw))));
-        shared.clone()
+    pub fn share(&mut self) -> Result<SharedFd, Errno> {
+        if let Some(shared) = &self.shared {
+            return Ok(shared.clone());
+        }
+        let shared = SharedFd(Arc::try_new(Closer(self.raw()))?);
+        Ok(self.shared.insert(shared).clone())
     }
 
     /// The descriptor for somebody who closes it himself; a second one, if it is shared.
@@ -237,7 +237,7 @@ mod tests {
         let (reader, _writer) = std::io::pipe().unwrap();
         let mut descriptor = Descriptor::from(OwnedFd::from(reader));
         let raw = descriptor.raw();
-        let shared = [descriptor.share(), descriptor.share()];
+        let shared = [descriptor.share().unwrap(), descriptor.share().unwrap()];
         assert_eq!(shared[0].as_fd().as_raw_fd(), raw);
         drop(descriptor);
         assert!(is_open(raw));
@@ -253,7 +253,7 @@ mod tests {
         let (reader, _writer) = std::io::pipe().unwrap();
         let mut descriptor = Descriptor::from(OwnedFd::from(reader));
         let raw = descriptor.raw();
-        let shared = descriptor.share();
+        let shared = descriptor.share().unwrap();
         let owned = descriptor.into_owned().unwrap();
         assert_ne!(owned.as_raw_fd(), raw);
         assert!(is_open(shared.as_fd().as_raw_fd()));

@@ -17,6 +17,7 @@ pub mod env;
 pub mod epoll;
 mod errno;
 pub mod eventfd;
+pub mod fallible;
 pub mod fd;
 pub mod fs;
 pub mod host;

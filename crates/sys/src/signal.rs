@@ -21,14 +21,15 @@
 //!   they count, and do not wake, until [`Subscription::fork`].
 
 use crate::eventfd::EventFd;
+use crate::fallible::Arc;
 use crate::{Errno, check};
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::Once;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
-use std::sync::{Arc, Once};
 
 pub use libc::{
     SIGABRT, SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGKILL,

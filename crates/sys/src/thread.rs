@@ -4,12 +4,12 @@
 //! with pthread's. An identifier is valid from the thread's start until it has been joined,
 //! or has ended after being detached; who passes one vouches for that.
 
+use crate::fallible::Arc;
 use crate::sync::check_number;
 use crate::{Errno, check};
 use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
 /// The C library's identifier of a thread.
 pub type ThreadId = libc::pthread_t;

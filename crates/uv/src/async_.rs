@@ -3,8 +3,8 @@
 use crate::abi::{UV_ASYNC, uv_async_cb, uv_async_t, uv_loop_t};
 use crate::engine;
 use blacklight_engine::{Errno, Ticket};
+use blacklight_sys::fallible::Arc;
 use std::ffi::c_int;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[unsafe(no_mangle)]

@@ -2,8 +2,8 @@
 
 use crate::abi::{uv_handle_t, uv_loop_t};
 use blacklight_engine::{Engine, Errno, IdleTime, Key, Mailbox, Token};
+use blacklight_sys::fallible::Arc;
 use std::ffi::c_int;
-use std::sync::Arc;
 
 /// What `internal_fields` points to.
 pub struct LoopState {

@@ -15,9 +15,9 @@ pub(crate) use sim::Call;
 pub use sim::{Action, Faults, Sim};
 
 use crate::wakeup::Mailbox;
+use blacklight_sys::fallible::Arc;
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, clock, fd};
-use std::sync::Arc;
 
 /// The events that one wait reports at the most.
 const BATCH: usize = 512;

@@ -5,10 +5,10 @@
 
 use super::{BATCH, Batch};
 use crate::wakeup::Mailbox;
+use blacklight_sys::fallible::Arc;
 use blacklight_sys::poll::{POLLIN, poll, pollfd};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout};
-use std::sync::Arc;
 
 const NOWHERE: u32 = u32::MAX;
 

@@ -8,11 +8,11 @@
 
 use super::Batch;
 use crate::wakeup::Mailbox;
+use blacklight_sys::fallible::Arc;
 use blacklight_sys::poll::{POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP, poll, pollfd};
 use blacklight_sys::select::{FD_SETSIZE, FdSet, select};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, fd};
-use std::sync::Arc;
 
 /// Refuses descriptors that do not fit into a set with `EINVAL`.
 pub(super) fn check(fd: RawFd) -> Result<(), Errno> {

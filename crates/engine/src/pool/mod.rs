@@ -28,6 +28,7 @@ mod queue;
 use crate::slab::{Key, Slab};
 use crate::spin::{self, Spin, Try};
 use crate::wakeup::Mailbox;
+use blacklight_sys::fallible::Arc;
 use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::thread::{Body, Thread};
 use blacklight_sys::{Errno, clock};
@@ -36,7 +37,7 @@ pub(crate) use queue::{Number, Task};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// What a request spends its time with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -307,7 +308,8 @@ impl Pool {
         // A worker that found this out could be interrupted by a fork half-way.
         spin::processors();
         for _ in 0..wanted {
-            match Thread::start(THREAD_STACK, Arc::default()) {
+            let tally = Arc::try_new(Tally::default());
+            match tally.and_then(|tally| Thread::start(THREAD_STACK, tally)) {
                 Ok(worker) => state.workers.push(worker),
                 Err(error) if state.workers.is_empty() => return Err(error),
                 Err(_) => break,

@@ -325,7 +325,7 @@ impl Engine {
     pub fn stream_share_fd(&mut self, key: Key) -> Result<SharedFd, Errno> {
         let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         let fd = self.streams.slab[stream].fd.as_mut();
-        fd.map(Descriptor::share).ok_or(Errno::EBADF)
+        fd.ok_or(Errno::EBADF)?.share()
     }
 
     pub(crate) fn raw_fd(&self, stream: u32) -> Result<RawFd, Errno> {

@@ -171,7 +171,7 @@ impl Engine {
     pub fn udp_share_fd(&mut self, key: Key) -> Result<SharedFd, Errno> {
         let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
         let fd = self.udp_mut(index).fd.as_mut();
-        fd.map(Descriptor::share).ok_or(Errno::EBADF)
+        fd.ok_or(Errno::EBADF)?.share()
     }
 
     fn udp_raw_fd(&self, index: u32) -> Result<RawFd, Errno> {

@@ -1,0 +1,170 @@
+//! Memory that may not be there: the standard library aborts the process where an allocation fails, the
+//! functions here say `ENOMEM`.
+
+use crate::Errno;
+use std::alloc::{Layout, alloc};
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+/// A box with `value` in it, or `ENOMEM`.
+pub fn try_box<T>(value: T) -> Result<Box<T>, Errno> {
+    const { assert!(size_of::<T>() != 0, "there is nothing to allocate") };
+    // SAFETY: the layout is not empty. The memory is from the global allocator with the layout of
+    // `T`, as a box's is, and holds a value before it becomes one.
+    unsafe {
+        let memory = alloc(Layout::new::<T>()).cast::<T>();
+        if memory.is_null() {
+            return Err(Errno::ENOMEM);
+        }
+        memory.write(value);
+        Ok(Box::from_raw(memory))
+    }
+}
+
+#[repr(C)]
+struct Inner<T> {
+    owners: AtomicUsize,
+    value: T,
+}
+
+/// A value with several owners, which is dropped with the last of them: [`std::sync::Arc`] without
+/// weak references, made by [`Arc::try_new`].
+pub struct Arc<T> {
+    inner: NonNull<Inner<T>>,
+    /// Dropping this may drop a `T`.
+    _owns: PhantomData<Inner<T>>,
+}
+
+// SAFETY: owners in several threads share the value, and the last of them drops it.
+unsafe impl<T: Send + Sync> Send for Arc<T> {}
+// SAFETY: as above; whoever has a reference can make another owner.
+unsafe impl<T: Send + Sync> Sync for Arc<T> {}
+
+impl<T> Arc<T> {
+    /// Makes a value with one owner, or says `ENOMEM`.
+    pub fn try_new(value: T) -> Result<Arc<T>, Errno> {
+        let owners = AtomicUsize::new(1);
+        let inner = Box::leak(try_box(Inner { owners, value })?);
+        Ok(Arc {
+            inner: inner.into(),
+            _owns: PhantomData,
+        })
+    }
+
+    /// Where the value is.
+    pub fn as_ptr(this: &Arc<T>) -> *const T {
+        // SAFETY: the value is inside the allocation.
+        unsafe { &raw const (*this.inner.as_ptr()).value }
+    }
+
+    /// Gives the ownership away as a pointer to the value, for [`Arc::from_raw`] to take back.
+    pub fn into_raw(this: Arc<T>) -> *const T {
+        let value = Arc::as_ptr(&this);
+        std::mem::forget(this);
+        value
+    }
+
+    /// Takes back what [`Arc::into_raw`] gave away.
+    ///
+    /// # Safety
+    ///
+    /// `value` is from `into_raw`, and is taken back once.
+    pub unsafe fn from_raw(value: *const T) -> Arc<T> {
+        // SAFETY: the value lies this far inside its allocation, which is not null.
+        let inner = unsafe {
+            let inner = value.byte_sub(offset_of!(Inner<T>, value));
+            NonNull::new_unchecked(inner.cast_mut().cast::<Inner<T>>())
+        };
+        Arc {
+            inner,
+            _owns: PhantomData,
+        }
+    }
+
+    fn inner(&self) -> &Inner<T> {
+        // SAFETY: the allocation lives as long as any owner.
+        unsafe { self.inner.as_ref() }
+    }
+}
+
+impl<T> Deref for Arc<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.inner().value
+    }
+}
+
+impl<T> Clone for Arc<T> {
+    fn clone(&self) -> Arc<T> {
+        let before = self.inner().owners.fetch_add(1, Relaxed);
+        // Only a program that forgets owners gets there; the count must not wrap.
+        if before > isize::MAX as usize {
+            std::process::abort();
+        }
+        Arc {
+            inner: self.inner,
+            _owns: PhantomData,
+        }
+    }
+}
+
+impl<T> Drop for Arc<T> {
+    fn drop(&mut self) {
+        // What every owner did to the value happens before the last one drops it.
+        if self.inner().owners.fetch_sub(1, AcqRel) == 1 {
+            // SAFETY: it is from `Box::leak`, and there is no other owner.
+            drop(unsafe { Box::from_raw(self.inner.as_ptr()) });
+        }
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Arc<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_owner_drops_the_value() {
+        struct Counted<'a>(&'a AtomicUsize);
+        impl Drop for Counted<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Relaxed);
+            }
+        }
+        let drops = AtomicUsize::new(0);
+        let first = Arc::try_new(Counted(&drops)).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let another = first.clone();
+                scope.spawn(move || drop(another));
+            }
+        });
+        assert_eq!(drops.load(Relaxed), 0);
+        drop(first);
+        assert_eq!(drops.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn a_pointer_is_taken_back() {
+        #[repr(align(64))]
+        struct Aligned(u8);
+        let shared = Arc::try_new(Aligned(7)).unwrap();
+        let raw = Arc::into_raw(shared.clone());
+        assert_eq!(raw, Arc::as_ptr(&shared));
+        // SAFETY: it is from `into_raw`.
+        let back = unsafe { Arc::from_raw(raw) };
+        drop(shared);
+        assert_eq!(back.0, 7);
+    }
+}
