@@ -6,8 +6,14 @@
 //! has its limits in the first. Inside a container a group's path may be the host's, of which
 //! only the root can be seen; then that is where the container's limits are.
 
+use crate::text;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// Where the trees are.
+const ROOT: &str = "/sys/fs/cgroup";
 
 /// A memory limit that stands for none, in whole pages as the first generation writes it.
 fn no_limit_v1() -> u64 {
@@ -15,13 +21,16 @@ fn no_limit_v1() -> u64 {
     i64::MAX as u64 / page * page
 }
 
+/// What a file of a group says, if it can be read.
+type Read = fn(&Path) -> Option<Vec<u8>>;
+
 /// The groups of the current process.
 #[derive(Debug)]
-pub struct Cgroups {
+pub struct Cgroups<R = Read> {
     /// A line for each tree: its number, its controllers, the path of our group in it.
-    membership: String,
-    /// Where the trees are.
-    root: PathBuf,
+    membership: Vec<u8>,
+    /// Reads a file of a group.
+    read: R,
 }
 
 /// The current process's group in one tree, by the directories where its files can be.
@@ -31,36 +40,61 @@ struct Group {
     top: PathBuf,
 }
 
+impl Group {
+    fn new(top: &Path, path: &[u8]) -> Group {
+        let below = path.iter().position(|&byte| byte != b'/');
+        let path = &path[below.unwrap_or(path.len())..];
+        Group {
+            path: top.join(OsStr::from_bytes(path)),
+            top: top.to_path_buf(),
+        }
+    }
+}
+
 impl Cgroups {
     /// The groups of this process, unless the kernel does not say.
     pub fn current() -> Option<Cgroups> {
-        Some(Cgroups {
-            membership: fs::read_to_string("/proc/self/cgroup").ok()?,
-            root: PathBuf::from("/sys/fs/cgroup"),
-        })
+        let membership = fs::read("/proc/self/cgroup").ok()?;
+        Some(Cgroups::parse(membership, |path| fs::read(path).ok()))
+    }
+}
+
+impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
+    /// The groups that the text of `/proc/self/cgroup` names. `read` gives the contents of their
+    /// files, by their paths below `/sys/fs/cgroup`.
+    pub fn parse(membership: Vec<u8>, read: R) -> Cgroups<R> {
+        Cgroups { membership, read }
     }
 
     /// Our group in the one tree of the second generation, if no tree of the first is in use.
     fn unified(&self) -> Option<Group> {
-        let path = self.membership.lines().next()?.strip_prefix("0::")?;
-        Some(self.group(&self.root, path))
+        let path = text::lines(&self.membership).next()?.strip_prefix(b"0::")?;
+        Some(Group::new(Path::new(ROOT), path))
     }
 
     /// Our group in the tree of a controller of the first generation.
-    fn controller(&self, name: &str) -> Option<Group> {
-        self.membership.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
+    fn controller(&self, name: &[u8]) -> Option<Group> {
+        text::lines(&self.membership).find_map(|line| {
+            let mut fields = line.splitn(3, |&byte| byte == b':').skip(1);
             let (controllers, path) = (fields.next()?, fields.next()?);
-            let found = controllers.split(',').any(|controller| controller == name);
-            found.then(|| self.group(&self.root.join(controllers), path))
+            let mut each = controllers.split(|&byte| byte == b',');
+            let found = each.any(|controller| controller == name);
+            let top = Path::new(ROOT).join(OsStr::from_bytes(controllers));
+            found.then(|| Group::new(&top, path))
         })
     }
 
-    fn group(&self, top: &Path, path: &str) -> Group {
-        Group {
-            path: top.join(path.trim_start_matches('/')),
-            top: top.to_path_buf(),
-        }
+    /// What a file says, without the end of the line.
+    fn file(&self, directory: &Path, file: &str) -> Option<Vec<u8>> {
+        let mut text = (self.read)(&directory.join(file))?;
+        text.truncate(text.trim_ascii_end().len());
+        Some(text)
+    }
+
+    /// A file of a group of the first generation or, if that cannot be seen, of the tree's root.
+    fn file_v1(&self, group: &Group, file: &str) -> Option<Vec<u8>> {
+        self.file(&group.path, file)
+            .or_else(|| self.file(&group.top, file))
     }
 
     /// How many bytes of memory the group may use: `u64::MAX` if that is not limited, and
@@ -68,15 +102,15 @@ impl Cgroups {
     pub fn memory_limit(&self) -> Option<u64> {
         let limit = match self.unified() {
             Some(group) => {
-                let limit = |file| match read(&group.path, file)?.as_str() {
-                    "max" => Some(u64::MAX),
-                    number => number.parse().ok(),
+                let limit = |file| match self.file(&group.path, file)?.as_slice() {
+                    b"max" => Some(u64::MAX),
+                    number => text::number(number),
                 };
                 limit("memory.max")?.min(limit("memory.high")?)
             }
             None => {
-                let group = self.controller("memory")?;
-                let limit = |file| group.read_v1(file)?.parse::<u64>().ok();
+                let group = self.controller(b"memory")?;
+                let limit = |file| text::number::<u64>(&self.file_v1(&group, file)?);
                 let soft = limit("memory.soft_limit_in_bytes")?;
                 match soft.min(limit("memory.limit_in_bytes")?) {
                     limit if limit >= no_limit_v1() => u64::MAX,
@@ -90,12 +124,12 @@ impl Cgroups {
     /// How many bytes of memory the group uses, and 0 if that is not known.
     pub fn memory_used(&self) -> u64 {
         let used = match self.unified() {
-            Some(group) => read(&group.path, "memory.current"),
+            Some(group) => self.file(&group.path, "memory.current"),
             None => self
-                .controller("memory")
-                .and_then(|group| group.read_v1("memory.usage_in_bytes")),
+                .controller(b"memory")
+                .and_then(|group| self.file_v1(&group, "memory.usage_in_bytes")),
         };
-        used.and_then(|used| used.parse().ok()).unwrap_or(0)
+        used.and_then(|used| text::number(&used)).unwrap_or(0)
     }
 
     /// For how many processors, rounded down, the group gets time, unless that is not limited.
@@ -103,72 +137,50 @@ impl Cgroups {
         match self.unified() {
             Some(group) => {
                 // Without this file, what is mounted there is no tree of control groups.
-                read(&group.path, "cgroup.controllers")?;
+                self.file(&group.path, "cgroup.controllers")?;
                 let directories = group.path.ancestors();
                 let directories = directories.take_while(|path| path.starts_with(&group.top));
-                let quota = |path: &Path| {
-                    let limit = read(path, "cpu.max")?;
-                    let (quota, period) = limit.split_once(' ')?;
-                    let quota: u64 = quota.parse().ok()?;
-                    quota.checked_div(period.parse().ok()?)
-                };
-                directories.filter_map(quota).min()
+                directories.filter_map(|path| self.quota(path)).min()
             }
             None => {
-                let group = self.controller("cpu")?;
+                let group = self.controller(b"cpu")?;
                 // A quota below zero is none, which shows as no `u64`.
-                let quota: u64 = group.read_v1("cpu.cfs_quota_us")?.parse().ok()?;
-                quota.checked_div(group.read_v1("cpu.cfs_period_us")?.parse().ok()?)
+                let quota: u64 = text::number(&self.file_v1(&group, "cpu.cfs_quota_us")?)?;
+                let period = text::number(&self.file_v1(&group, "cpu.cfs_period_us")?)?;
+                quota.checked_div(period)
             }
         }
     }
-}
 
-impl Group {
-    /// A file of our group or, if that cannot be seen, of the tree's root.
-    fn read_v1(&self, file: &str) -> Option<String> {
-        read(&self.path, file).or_else(|| read(&self.top, file))
+    /// The quota of one group of the second generation.
+    fn quota(&self, group: &Path) -> Option<u64> {
+        let limit = self.file(group, "cpu.max")?;
+        let space = limit.iter().position(|&byte| byte == b' ')?;
+        let quota: u64 = text::number(&limit[..space])?;
+        quota.checked_div(text::number(&limit[space + 1..])?)
     }
-}
-
-/// What a file says, without the end of the line.
-fn read(directory: &Path, file: &str) -> Option<String> {
-    let text = fs::read_to_string(directory.join(file)).ok()?;
-    Some(text.trim_end().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashMap;
 
-    /// Groups with the given files, in a directory that goes away with the value.
-    struct Fake(Cgroups);
-
-    impl Fake {
-        fn new(membership: &str, files: &[(&str, &str)]) -> Fake {
-            static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-            let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let name = format!("blacklight-cgroup-{}-{count}", std::process::id());
-            let root = std::env::temp_dir().join(name);
-            for (path, text) in files {
-                let path = root.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, format!("{text}\n")).unwrap();
-            }
-            let membership = membership.to_owned();
-            Fake(Cgroups { membership, root })
-        }
-    }
-
-    impl Drop for Fake {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0.root);
-        }
+    /// Groups whose only files are the given ones.
+    fn groups(
+        membership: &str,
+        files: &[(&str, &str)],
+    ) -> Cgroups<impl Fn(&Path) -> Option<Vec<u8>>> {
+        let file = |&(path, text): &(&str, &str)| (Path::new(ROOT).join(path), format!("{text}\n"));
+        let files: HashMap<PathBuf, String> = files.iter().map(file).collect();
+        Cgroups::parse(membership.into(), move |path: &Path| {
+            files.get(path).map(|text| text.clone().into_bytes())
+        })
     }
 
     fn memory(membership: &str, files: &[(&str, &str)]) -> (Option<u64>, u64) {
-        let fake = Fake::new(membership, files);
-        (fake.0.memory_limit(), fake.0.memory_used())
+        let groups = groups(membership, files);
+        (groups.memory_limit(), groups.memory_used())
     }
 
     #[test]
@@ -207,20 +219,17 @@ mod tests {
             ("cpu,cpuacct/cpu.cfs_quota_us", "350000"),
             ("cpu,cpuacct/cpu.cfs_period_us", "100000"),
         ];
-        let fake = Fake::new("4:memory:/x/y\n3:cpu,cpuacct:/z\n", &files);
-        assert_eq!(fake.0.memory_limit(), Some(u64::MAX));
-        assert_eq!(fake.0.memory_used(), 100);
-        assert_eq!(fake.0.cpu_quota(), Some(3));
+        let groups = groups("4:memory:/x/y\n3:cpu,cpuacct:/z\n", &files);
+        assert_eq!(groups.memory_limit(), Some(u64::MAX));
+        assert_eq!(groups.memory_used(), 100);
+        assert_eq!(groups.cpu_quota(), Some(3));
     }
 
     #[test]
     fn the_smallest_quota_on_the_way_to_the_root_counts() {
         let cgroup = ("a/b/cgroup.controllers", "cpu");
-        let quota = |files: &[(&str, &str)]| {
-            Fake::new("0::/a/b\n", &[&[cgroup], files].concat())
-                .0
-                .cpu_quota()
-        };
+        let quota =
+            |files: &[(&str, &str)]| groups("0::/a/b\n", &[&[cgroup], files].concat()).cpu_quota();
         assert_eq!(quota(&[]), None);
         assert_eq!(quota(&[("a/b/cpu.max", "max 100000")]), None);
         assert_eq!(quota(&[("a/b/cpu.max", "299999 100000")]), Some(2));
@@ -230,8 +239,8 @@ mod tests {
         assert_eq!(nested("max 100000", "400000 100000"), Some(4));
         assert_eq!(nested("300000 100000", "400000 100000"), Some(3));
         assert_eq!(nested("500000 100000", "400000 100000"), Some(4));
-        let unmounted = Fake::new("0::/a/b\n", &[("a/b/cpu.max", "100000 100000")]);
-        assert_eq!(unmounted.0.cpu_quota(), None);
+        let unmounted = groups("0::/a/b\n", &[("a/b/cpu.max", "100000 100000")]);
+        assert_eq!(unmounted.cpu_quota(), None);
     }
 
     #[test]
@@ -240,6 +249,17 @@ mod tests {
             ("cpu/z/cpu.cfs_quota_us", "-1"),
             ("cpu/z/cpu.cfs_period_us", "100000"),
         ];
-        assert_eq!(Fake::new("3:cpu:/z\n", &files).0.cpu_quota(), None);
+        assert_eq!(groups("3:cpu:/z\n", &files).cpu_quota(), None);
+    }
+
+    #[test]
+    fn a_group_may_have_any_name() {
+        let group = Path::new(ROOT).join(OsStr::from_bytes(b"a\xff"));
+        let read = |path: &Path| {
+            let limit = path.starts_with(&group).then_some("400\n");
+            limit.map(|limit| limit.as_bytes().to_vec())
+        };
+        let groups = Cgroups::parse(b"0::/a\xff\n".to_vec(), read);
+        assert_eq!(groups.memory_limit(), Some(400));
     }
 }

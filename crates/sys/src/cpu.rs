@@ -3,6 +3,7 @@
 
 use crate::Errno;
 use crate::cgroup::Cgroups;
+use crate::text;
 use std::collections::HashMap;
 use std::fs;
 
@@ -32,13 +33,13 @@ pub struct Cpu {
 pub fn all() -> Result<Vec<Cpu>, Errno> {
     let stat = fs::read("/proc/stat")?;
     let models = fs::read("/proc/cpuinfo").unwrap_or_default();
-    let models = parse_models(&String::from_utf8_lossy(&models));
+    let models = parse_models(&models);
     let cpu = |(number, times)| Cpu {
         model: models.get(&number).cloned().unwrap_or("unknown".into()),
         speed_mhz: max_frequency_mhz(number).unwrap_or(0),
         times,
     };
-    let times = parse_times(&String::from_utf8_lossy(&stat), tick_ms());
+    let times = parse_times(&stat, tick_ms());
     Ok(times.into_iter().map(cpu).collect())
 }
 
@@ -49,13 +50,13 @@ fn tick_ms() -> u64 {
     1000 / u64::try_from(per_second).unwrap_or(100).clamp(1, 1000)
 }
 
-/// The processors' lines are those that start with `cpu` and a number. A line without a number
-/// is the sum of all.
-fn parse_times(stat: &str, tick_ms: u64) -> Vec<(u32, CpuTimes)> {
-    let line = |line: &str| {
-        let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
-        let number: u32 = fields.next()?.parse().ok()?;
-        let mut ms = || Some(fields.next()?.parse::<u64>().ok()? * tick_ms);
+/// The processors and what they have done, by `/proc/stat`, in the order of their numbers. Their
+/// lines are those that start with `cpu` and a number. A line without a number is the sum of all.
+pub fn parse_times(stat: &[u8], tick_ms: u64) -> Vec<(u32, CpuTimes)> {
+    let line = |line| {
+        let mut fields = text::words(<[u8]>::strip_prefix(line, b"cpu")?);
+        let number: u32 = text::number(fields.next()?)?;
+        let mut ms = || Some(text::number::<u64>(fields.next()?)?.saturating_mul(tick_ms));
         let (user, nice, system, idle, _waiting, irq) = (ms()?, ms()?, ms()?, ms()?, ms()?, ms()?);
         let times = CpuTimes {
             user,
@@ -67,26 +68,27 @@ fn parse_times(stat: &str, tick_ms: u64) -> Vec<(u32, CpuTimes)> {
         Some((number, times))
     };
     // The sum's first field is no processor, even though it may look like one.
-    let lines = stat.lines().filter(|line| !line.starts_with("cpu "));
+    let lines = text::lines(stat).filter(|line| !line.starts_with(b"cpu "));
     let mut times: Vec<_> = lines.filter_map(line).collect();
     times.sort_by_key(|&(number, _)| number);
     times
 }
 
-/// The models by the processors' numbers. The file has a paragraph for each processor, which
-/// begins with its number.
-fn parse_models(cpuinfo: &str) -> HashMap<u32, String> {
+/// The models by the processors' numbers, by `/proc/cpuinfo`. The file has a paragraph for each
+/// processor, which begins with its number.
+pub fn parse_models(cpuinfo: &[u8]) -> HashMap<u32, String> {
     let mut models = HashMap::new();
     let mut number = None;
-    for line in cpuinfo.lines() {
-        let Some((name, value)) = line.split_once(':') else {
+    for line in text::lines(cpuinfo) {
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else {
             continue;
         };
-        match (name.trim_end(), number) {
-            ("processor", _) => number = value.trim().parse().ok(),
-            ("model name", Some(number)) => {
-                let model = value.strip_prefix(' ').unwrap_or(value);
-                models.insert(number, model.to_owned());
+        let (name, value) = (line[..colon].trim_ascii_end(), &line[colon + 1..]);
+        match (name, number) {
+            (b"processor", _) => number = text::number(value.trim_ascii()),
+            (b"model name", Some(number)) => {
+                let model = value.strip_prefix(b" ").unwrap_or(value);
+                models.insert(number, String::from_utf8_lossy(model).into_owned());
             }
             _ => {}
         }
@@ -96,7 +98,7 @@ fn parse_models(cpuinfo: &str) -> HashMap<u32, String> {
 
 fn max_frequency_mhz(number: u32) -> Option<u32> {
     let path = format!("/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_max_freq");
-    let khz: u32 = fs::read_to_string(path).ok()?.trim_end().parse().ok()?;
+    let khz: u32 = text::number(fs::read(path).ok()?.trim_ascii_end())?;
     Some(khz / 1000)
 }
 
@@ -127,7 +129,7 @@ mod tests {
     fn times_are_in_the_order_of_the_processors() {
         let stat = "cpu  1 2 3 4 5 6 7 8\ncpu10 1 2 3 4 5 6 7\ncpu2 10 20 30 40 50 60\n\
                     cpu3 1 2 3\nintr 1 2 3 4 5 6 7\ncpufreq 1 2 3 4 5 6\n";
-        let times = parse_times(stat, 10);
+        let times = parse_times(stat.as_bytes(), 10);
         let numbers: Vec<_> = times.iter().map(|&(number, _)| number).collect();
         assert_eq!(numbers, [2, 10]);
         let expected = CpuTimes {
@@ -141,10 +143,16 @@ mod tests {
     }
 
     #[test]
+    fn times_at_the_end_of_their_range_do_not_overflow() {
+        let stat = format!("cpu0 {} 1 1 1 1 1\n", u64::MAX);
+        assert_eq!(parse_times(stat.as_bytes(), 10)[0].1.user, u64::MAX);
+    }
+
+    #[test]
     fn each_processor_has_its_own_model() {
         let cpuinfo = "model name\t: nobody's\nprocessor\t: 0\nmodel name\t: big: one\n\n\
                        processor\t: 3\nvendor_id\t: x\nmodel name\t: LITTLE\n";
-        let models = parse_models(cpuinfo);
+        let models = parse_models(cpuinfo.as_bytes());
         assert_eq!(models.len(), 2);
         assert_eq!(models[&0], "big: one");
         assert_eq!(models[&3], "LITTLE");

@@ -1,6 +1,6 @@
 //! The machine that we run on: its names, how long it is up and how busy it is.
 
-use crate::{Errno, check};
+use crate::{Errno, check, text};
 use rustix::system::{Uname, sysinfo};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
@@ -26,16 +26,14 @@ pub fn hostname() -> Result<Vec<u8>, Errno> {
 /// Seconds since the machine was started. The kernel's file has hundredths of them, and is
 /// the one that containers put their own numbers in.
 pub fn uptime() -> f64 {
-    let file = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    match numbers(&file).next() {
-        Some(uptime) => uptime,
-        None => clock_gettime(ClockId::Boottime).tv_sec as f64,
-    }
+    let file = fs::read("/proc/uptime").unwrap_or_default();
+    let uptime = numbers(&file).next();
+    uptime.unwrap_or_else(|| clock_gettime(ClockId::Boottime).tv_sec as f64)
 }
 
 /// How many tasks were running or ready to, on the average of the last minute, five and fifteen.
 pub fn load_averages() -> [f64; 3] {
-    let file = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let file = fs::read("/proc/loadavg").unwrap_or_default();
     let mut numbers = numbers(&file);
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(one), Some(five), Some(fifteen)) => [one, five, fifteen],
@@ -44,10 +42,12 @@ pub fn load_averages() -> [f64; 3] {
     }
 }
 
-/// The numbers at the beginning of a text.
-fn numbers(text: &str) -> impl Iterator<Item = f64> {
-    text.split_ascii_whitespace()
-        .map_while(|number| number.parse().ok())
+/// The numbers at the beginning of a text like that of `/proc/uptime` or `/proc/loadavg`. What is
+/// not finite is no number, although it reads like one.
+pub fn numbers(text: &[u8]) -> impl Iterator<Item = f64> {
+    text::words(text)
+        .map_while(text::number)
+        .take_while(|number: &f64| number.is_finite())
 }
 
 #[cfg(test)]
@@ -56,8 +56,10 @@ mod tests {
 
     #[test]
     fn numbers_end_where_something_else_begins() {
-        assert_eq!(numbers("1.5 2 x 3").collect::<Vec<_>>(), [1.5, 2.0]);
-        assert_eq!(numbers("").next(), None);
+        assert_eq!(numbers(b"1.5 2 x 3").collect::<Vec<_>>(), [1.5, 2.0]);
+        assert_eq!(numbers(b"").next(), None);
+        assert_eq!(numbers(b"inf 1").next(), None);
+        assert_eq!(numbers(b"1 nan").collect::<Vec<_>>(), [1.0]);
     }
 
     #[test]

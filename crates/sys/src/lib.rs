@@ -44,6 +44,7 @@ pub mod socket;
 pub mod stream;
 pub mod sync;
 pub mod terminal;
+mod text;
 pub mod thread;
 pub mod user;
 

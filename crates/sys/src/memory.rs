@@ -2,6 +2,7 @@
 
 use crate::Errno;
 use crate::cgroup::Cgroups;
+use crate::text;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::sysinfo;
 use std::fs;
@@ -46,23 +47,29 @@ pub fn available() -> u64 {
 
 /// Bytes of this process's memory that are in the machine's.
 pub fn resident_set() -> Result<usize, Errno> {
-    let stat = fs::read("/proc/self/stat")?;
-    let pages = resident_pages(&String::from_utf8_lossy(&stat)).ok_or(Errno::EINVAL)?;
-    Ok(pages * rustix::param::page_size())
+    let pages = resident_pages(&fs::read("/proc/self/stat")?).ok_or(Errno::EINVAL)?;
+    let bytes = pages.checked_mul(rustix::param::page_size());
+    bytes.ok_or(Errno::EINVAL)
 }
 
-/// The 24th field of the file. The second is the program's name in parentheses, which may have
-/// parentheses and spaces in it.
-fn resident_pages(stat: &str) -> Option<usize> {
-    let (_, from_third) = stat.rsplit_once(") ")?;
-    from_third.split(' ').nth(21)?.trim_end().parse().ok()
+/// The 24th field of `/proc/self/stat`. The second is the program's name in parentheses, which may
+/// have parentheses and spaces in it.
+pub fn resident_pages(stat: &[u8]) -> Option<usize> {
+    let name_end = stat.windows(2).rposition(|pair| pair == b") ")?;
+    let mut from_third = stat[name_end + 2..].split(|&byte| byte == b' ');
+    text::number(from_third.nth(21)?.trim_ascii_end())
 }
 
 fn meminfo(what: &str) -> Option<u64> {
-    let file = fs::read_to_string("/proc/meminfo").ok()?;
-    let value = file.lines().find_map(|line| line.strip_prefix(what))?;
-    let kilobytes: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
-    Some(kilobytes * 1024).filter(|&bytes| bytes != 0)
+    parse_meminfo(&fs::read("/proc/meminfo").ok()?, what)
+}
+
+/// The bytes that a line of `/proc/meminfo` states, whose beginning is `what`. Zero is as good as
+/// nothing.
+pub fn parse_meminfo(file: &[u8], what: &str) -> Option<u64> {
+    let value = text::lines(file).find_map(|line| line.strip_prefix(what.as_bytes()))?;
+    let kilobytes: u64 = text::number(value.trim_ascii().strip_suffix(b"kB")?.trim_ascii_end())?;
+    kilobytes.checked_mul(1024).filter(|&bytes| bytes != 0)
 }
 
 #[cfg(test)]
@@ -74,10 +81,18 @@ mod tests {
         let fields: Vec<String> = (4..=30).map(|field| field.to_string()).collect();
         let fields = fields.join(" ");
         let stat = |name: &str| format!("1 ({name}) R {fields}\n");
-        assert_eq!(resident_pages(&stat("a")), Some(24));
-        assert_eq!(resident_pages(&stat("a) b) (c")), Some(24));
-        assert_eq!(resident_pages("1 (a) R 4"), None);
-        assert_eq!(resident_pages(""), None);
+        assert_eq!(resident_pages(stat("a").as_bytes()), Some(24));
+        assert_eq!(resident_pages(stat("a) b) (c").as_bytes()), Some(24));
+        assert_eq!(resident_pages(b"1 (a) R 4"), None);
+        assert_eq!(resident_pages(b""), None);
+    }
+
+    #[test]
+    fn sizes_at_the_end_of_their_range_do_not_overflow() {
+        let file = |kilobytes: u64| format!("MemTotal: {kilobytes} kB\n");
+        let total = |kilobytes| parse_meminfo(file(kilobytes).as_bytes(), "MemTotal:");
+        assert_eq!(total(7), Some(7 * 1024));
+        assert_eq!(total(u64::MAX), None);
     }
 
     #[test]
