@@ -16,6 +16,8 @@ fn new_state() -> Result<*mut LoopState, Errno> {
     alloc::boxed(LoopState {
         mailbox: engine.mailbox().clone(),
         idle_time: engine.idle_time().clone(),
+        runs: 0,
+        has_run: false,
         engine,
     })
 }
@@ -38,14 +40,17 @@ unsafe extern "C" fn uv_loop_init(loop_: *mut uv_loop_t) -> c_int {
     0
 }
 
+/// `UV_EBUSY` for a loop that has handles or requests, for one that is closed already (some programs
+/// close a loop until they get that answer), and inside a callback of `uv_run`, which needs the
+/// loop when the callback has returned.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loop_close(loop_: *mut uv_loop_t) -> c_int {
-    // SAFETY: the caller gives us a loop that it no longer runs. A loop that was closed
-    // already, or never opened, has no state.
+    // SAFETY: the caller gives us a loop, whose memory is the caller's own when it is closed,
+    // too. A loop that was closed already, or never opened, has no state.
     unsafe {
         let state = (*loop_).internal_fields;
-        if state.is_null() {
-            return Errno::EINVAL.code();
+        if state.is_null() || (*state).runs != 0 {
+            return Errno::EBUSY.code();
         }
         if !engine::with(loop_, |engine| engine.is_unused()) {
             return Errno::EBUSY.code();
@@ -208,9 +213,15 @@ unsafe extern "C" fn uv_backend_fd(loop_: *const uv_loop_t) -> c_int {
     }
 }
 
+/// Zero until the loop has been run once, as in libuv, which registers its own descriptors in that
+/// first turn.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_backend_timeout(loop_: *const uv_loop_t) -> c_int {
     // SAFETY: the caller gives us a loop of its own.
+    if unsafe { !(*(*loop_).internal_fields).has_run } {
+        return 0;
+    }
+    // SAFETY: likewise.
     let timeout = unsafe { engine::with(loop_.cast_mut(), |engine| engine.backend_timeout()) };
     match timeout {
         None => -1,

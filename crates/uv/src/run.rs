@@ -15,6 +15,12 @@ unsafe extern "C" fn uv_run(loop_: *mut uv_loop_t, mode: c_int) -> c_int {
         _ => Mode::NoWait,
     };
     let mut run = Run::new(mode);
+    // SAFETY: the caller gives us a loop of its own, which stays open as long as this is counted.
+    unsafe {
+        let state = (*loop_).internal_fields;
+        (*state).runs += 1;
+        (*state).has_run = true;
+    }
     // SAFETY: the caller gives us a loop of its own; `next` calls no user code.
     while let Some(event) = unsafe { engine::with(loop_, |engine| engine.next(&mut run)) } {
         // SAFETY: the engine names handles that are not closed, whose memory the caller
@@ -24,6 +30,8 @@ unsafe extern "C" fn uv_run(loop_: *mut uv_loop_t, mode: c_int) -> c_int {
             dispatch(event);
         }
     }
+    // SAFETY: as above.
+    unsafe { (*(*loop_).internal_fields).runs -= 1 };
     c_int::from(run.alive())
 }
 
