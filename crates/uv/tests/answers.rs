@@ -6,7 +6,8 @@ mod room;
 
 use room::Room;
 use std::cell::RefCell;
-use std::ffi::c_int;
+use std::ffi::{CString, c_char, c_int, c_uint};
+use std::os::unix::net::UnixStream;
 use uv as _;
 
 type Status = unsafe extern "C" fn(*mut Room, c_int);
@@ -19,9 +20,20 @@ unsafe extern "C" {
     fn uv_run(lp: *mut Room, mode: c_int) -> c_int;
     fn uv_backend_timeout(lp: *const Room) -> c_int;
     fn uv_close(handle: *mut Room, cb: Option<Plain>);
+    fn uv_fileno(handle: *const Room, fd: *mut c_int) -> c_int;
     fn uv_timer_init(lp: *mut Room, timer: *mut Room) -> c_int;
     fn uv_timer_start(timer: *mut Room, cb: Plain, timeout: u64, repeat: u64) -> c_int;
     fn uv_async_init(lp: *mut Room, handle: *mut Room, cb: Option<Plain>) -> c_int;
+    fn uv_ip4_addr(ip: *const c_char, port: c_int, address: *mut libc::sockaddr_in) -> c_int;
+    fn uv_tcp_init(lp: *mut Room, tcp: *mut Room) -> c_int;
+    fn uv_tcp_bind(tcp: *mut Room, address: *const libc::sockaddr_in, flags: c_uint) -> c_int;
+    fn uv_tcp_open(tcp: *mut Room, socket: c_int) -> c_int;
+    fn uv_listen(stream: *mut Room, backlog: c_int, cb: Status) -> c_int;
+    fn uv_is_readable(stream: *const Room) -> c_int;
+    fn uv_is_writable(stream: *const Room) -> c_int;
+    fn uv_pipe_init(lp: *mut Room, pipe: *mut Room, ipc: c_int) -> c_int;
+    fn uv_pipe_open(pipe: *mut Room, fd: c_int) -> c_int;
+    fn uv_pipe_bind(pipe: *mut Room, name: *const c_char) -> c_int;
 }
 
 const DEFAULT: c_int = 0;
@@ -59,7 +71,20 @@ fn close(mut lp: Box<Room>, handles: &mut [&mut Room]) {
     }
 }
 
+fn localhost() -> libc::sockaddr_in {
+    // SAFETY: the address is valid as zeroes, and filled in.
+    unsafe {
+        let mut address: libc::sockaddr_in = std::mem::zeroed();
+        assert_eq!(uv_ip4_addr(c"127.0.0.1".as_ptr(), 0, &mut address), 0);
+        address
+    }
+}
+
 unsafe extern "C" fn nothing(_: *mut Room) {}
+
+unsafe extern "C" fn tell_status(_: *mut Room, status: c_int) {
+    tell(status);
+}
 
 /// netdata closes its loops until it is told that one is busy.
 #[test]
@@ -93,6 +118,41 @@ fn a_loop_is_not_closed_under_its_run() {
         assert_eq!(uv_loop_alive(&*lp), 0);
         assert_eq!(uv_loop_close(&mut *lp), 0);
     }
+}
+
+/// Node adopts bound pipes in this way.
+#[test]
+fn a_stream_is_opened_with_the_descriptor_that_it_has() {
+    let (mut lp, mut pipe, mut tcp) = (new_loop(), Room::new(), Room::new());
+    let dir = std::env::temp_dir().join(format!("blacklight-own-{}", std::process::id()));
+    let name = CString::new(dir.to_str().unwrap()).unwrap();
+    let (mut fd, mut other) = (-1, -1);
+    // SAFETY: loop and handles are initialised in order.
+    unsafe {
+        assert_eq!(uv_pipe_init(&mut *lp, &mut *pipe, 0), 0);
+        assert_eq!(uv_pipe_bind(&mut *pipe, name.as_ptr()), 0);
+        assert_eq!(uv_tcp_init(&mut *lp, &mut *tcp), 0);
+        assert_eq!(uv_tcp_bind(&mut *tcp, &localhost(), 0), 0);
+        assert_eq!(uv_fileno(&*pipe, &mut fd), 0);
+        assert_eq!(uv_fileno(&*tcp, &mut other), 0);
+        assert_eq!(uv_pipe_open(&mut *pipe, other), -libc::EBUSY);
+        assert_eq!(uv_tcp_open(&mut *tcp, fd), -libc::EBUSY);
+        assert_eq!(uv_is_readable(&*pipe), 0);
+        assert_eq!(uv_pipe_open(&mut *pipe, fd), 0);
+        assert_eq!(uv_tcp_open(&mut *tcp, other), 0);
+        for stream in [&mut pipe, &mut tcp] {
+            assert_eq!(
+                (uv_is_readable(&**stream), uv_is_writable(&**stream)),
+                (1, 1)
+            );
+            assert_eq!(uv_listen(&mut **stream, 1, tell_status), 0);
+        }
+        assert_eq!(uv_pipe_open(&mut *pipe, fd), -libc::EEXIST, "it is watched");
+        let _client = UnixStream::connect(&dir).unwrap();
+        uv_run(&mut *lp, NO_WAIT);
+        assert_eq!(told(), [0], "the socket is still the pipe's");
+    }
+    close(lp, &mut [&mut pipe, &mut tcp]);
 }
 
 #[test]

@@ -384,6 +384,9 @@ impl Engine {
 
     /// Opens a stream on a descriptor that the program made, in the directions given. It
     /// becomes non-blocking. On error the program keeps it.
+    ///
+    /// The descriptor may be the one that the stream has already, which makes a bound socket
+    /// readable and writable.
     pub fn stream_open(
         &mut self,
         key: Key,
@@ -402,6 +405,14 @@ impl Engine {
             Ok(stream) => stream,
             Err(error) => return Err((error, fd)),
         };
+        if self.raw_fd(stream) == Ok(fd.raw()) {
+            // The stream owns it already.
+            fd.release();
+            let stream = &mut self.streams.slab[stream];
+            stream.readable |= readable;
+            stream.writable |= writable;
+            return Ok(());
+        }
         self.stream_attach(stream, fd)?;
         let stream = &mut self.streams.slab[stream];
         stream.readable = readable;
