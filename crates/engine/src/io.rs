@@ -491,8 +491,9 @@ impl Engine {
         }
         if events != 0 && watcher.wanted != 0 {
             // The kernel may report a bare error or hang-up, when what there was to read
-            // has been read. The owner finds out by doing what it wanted to do.
-            return Some((index, events | watcher.wanted));
+            // has been read. The owner finds out by doing what it wanted to do. Only
+            // the kernel knows whether there is urgent data.
+            return Some((index, events | (watcher.wanted & !POLLPRI)));
         }
         if mask == REMINDER {
             return None;
@@ -622,9 +623,6 @@ impl Engine {
     #[inline]
     pub(crate) fn io_tell_left(&mut self) {
         let Watchers { noted, slab, .. } = &mut self.watchers;
-        if noted.is_empty() {
-            return;
-        }
         let count = noted.len().min(self.poller.room());
         for index in noted.drain(..count) {
             let watcher = &mut slab[index];

@@ -5,7 +5,7 @@ use crate::event::{Event, Readiness, Token};
 use crate::handle::Kind;
 use crate::io::Owner;
 use crate::slab::{Key, NIL};
-use blacklight_sys::poll::{POLLERR, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
+use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
 use blacklight_sys::{Errno, RawFd, fd};
 
 /// libuv's bits and the kernel's.
@@ -119,6 +119,8 @@ impl Engine {
         let broken = |mask| mask & POLLNVAL != 0 || mask & (POLLERR | POLLPRI) == POLLERR;
         let result = match mask {
             Ok(mask) if broken(mask) => Err(Errno::EBADF),
+            // No operation blocks after a hang-up, so all wanted events are reported, as in libuv.
+            Ok(mask) if mask & POLLHUP != 0 => Ok(mask | self.watchers.wanted(watcher)),
             mask => mask,
         };
         if result.is_err() {

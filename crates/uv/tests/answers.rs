@@ -7,6 +7,8 @@ mod room;
 use room::Room;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_uint};
+use std::io::Write as _;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use uv as _;
 
@@ -34,6 +36,12 @@ unsafe extern "C" {
     fn uv_pipe_init(lp: *mut Room, pipe: *mut Room, ipc: c_int) -> c_int;
     fn uv_pipe_open(pipe: *mut Room, fd: c_int) -> c_int;
     fn uv_pipe_bind(pipe: *mut Room, name: *const c_char) -> c_int;
+    fn uv_poll_init(lp: *mut Room, poll: *mut Room, fd: c_int) -> c_int;
+    fn uv_poll_start(
+        poll: *mut Room,
+        events: c_int,
+        cb: unsafe extern "C" fn(*mut Room, c_int, c_int),
+    ) -> c_int;
 }
 
 const DEFAULT: c_int = 0;
@@ -169,4 +177,61 @@ fn a_loop_that_was_never_run_is_to_be_run_at_once() {
         assert!(uv_backend_timeout(&*lp) > 0);
     }
     close(lp, &mut [&mut timer, &mut other]);
+}
+
+unsafe extern "C" fn tell_events(_: *mut Room, status: c_int, events: c_int) {
+    tell(if status == 0 { events } else { status });
+}
+
+/// What a poll handle on `fd` is told in two turns.
+fn polled(fd: impl Into<OwnedFd>, wanted: c_int) -> Vec<c_int> {
+    let fd = fd.into();
+    let (mut lp, mut poll) = (new_loop(), Room::new());
+    // SAFETY: loop and handle are initialised in order.
+    unsafe {
+        assert_eq!(uv_poll_init(&mut *lp, &mut *poll, fd.as_raw_fd()), 0);
+        assert_eq!(uv_poll_start(&mut *poll, wanted, tell_events), 0);
+        uv_run(&mut *lp, NO_WAIT);
+        uv_run(&mut *lp, NO_WAIT);
+    }
+    close(lp, &mut [&mut poll]);
+    told()
+}
+
+fn without_writer() -> OwnedFd {
+    let (read, mut write) = std::io::pipe().unwrap();
+    write.write_all(b"x").unwrap();
+    read.into()
+}
+
+fn without_reader() -> OwnedFd {
+    std::io::pipe().unwrap().1.into()
+}
+
+fn unconnected() -> OwnedFd {
+    use std::os::fd::FromRawFd as _;
+    // SAFETY: the kernel has made the socket for us alone.
+    unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)) }
+}
+
+fn hung_up_with_data() -> OwnedFd {
+    let (near, mut far) = UnixStream::pair().unwrap();
+    far.write_all(b"x").unwrap();
+    near.into()
+}
+
+#[test]
+fn a_poll_handle_that_is_hung_up_is_told_all_that_it_wants() {
+    for wanted in [1, 2, 3, 4, 5, 7, 8, 9, 15] {
+        assert_eq!(polled(without_writer(), wanted), [wanted; 2]);
+        assert_eq!(polled(hung_up_with_data(), wanted), [wanted; 2]);
+        assert_eq!(polled(unconnected(), wanted), [wanted; 2]);
+    }
+}
+
+#[test]
+fn a_poll_handle_in_error_is_told_once_whatever_it_wants() {
+    for wanted in [1, 2, 3, 4, 5, 7, 8, 9, 12, 15] {
+        assert_eq!(polled(without_reader(), wanted), [-libc::EBADF]);
+    }
 }

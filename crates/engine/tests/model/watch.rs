@@ -155,13 +155,13 @@ impl Model {
         if events == 0 {
             return None;
         }
-        if events & ASKABLE == 0 {
-            // A bare error or hang-up: the owner finds out by doing what it wanted to do.
-            events |= wanted;
-        }
         let is_error = events & POLLERR != 0 && events & POLLPRI == 0;
         if is_error || events & POLLNVAL != 0 {
             return Some(Err(Errno::EBADF));
+        }
+        if events & POLLHUP != 0 {
+            // No operation blocks after a hang-up.
+            events |= wanted;
         }
         let all = (0..16).filter_map(Readiness::from_bits);
         let told = all.filter(|&readiness| to_mask(readiness) == events & ASKABLE);
