@@ -182,19 +182,11 @@ pub fn open_reserve() -> Result<Descriptor, Errno> {
     Ok(unsafe { Descriptor::adopt(fd) })
 }
 
-/// Adds permissions to a file. There is none with an empty path, nor with an abstract name.
-pub fn add_mode(path: &[u8], mode: libc::mode_t) -> Result<(), Errno> {
+/// Sets the permissions of a file. There is none with an empty path, nor with an abstract name.
+pub fn set_mode(path: &[u8], mode: libc::mode_t) -> Result<(), Errno> {
     let path = std::ffi::CString::new(path).map_err(|_| Errno::ENOENT)?;
-    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the path is a C string, and stat fills `stat` or fails.
-    check(unsafe { libc::stat(path.as_ptr(), stat.as_mut_ptr()) })?;
-    // SAFETY: stat succeeded and has filled it.
-    let before = unsafe { stat.assume_init() }.st_mode;
-    if before & mode == mode {
-        return Ok(());
-    }
     // SAFETY: the path is a C string.
-    check(unsafe { libc::chmod(path.as_ptr(), before | mode) }).map(drop)
+    check(unsafe { libc::chmod(path.as_ptr(), mode) }).map(drop)
 }
 
 /// Whether the descriptor is a terminal.

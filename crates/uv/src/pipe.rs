@@ -287,7 +287,7 @@ unsafe extern "C" fn uv_pipe_pending_type(pipe: *mut uv_pipe_t) -> c_int {
     }
 }
 
-/// Lets everybody read from or write to a bound pipe.
+/// Lets everybody read from or write to a bound pipe, and nobody do anything else with it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_pipe_chmod(pipe: *mut uv_pipe_t, mode: c_int) -> c_int {
     const UV_READABLE: c_int = 1;
@@ -306,6 +306,6 @@ unsafe extern "C" fn uv_pipe_chmod(pipe: *mut uv_pipe_t, mode: c_int) -> c_int {
     unsafe {
         let address =
             engine::with_handle(pipe.cast(), |engine, key| engine.stream_address(key, false));
-        engine::code(address.and_then(|address| fd::add_mode(address.unix_name(), wanted)))
+        engine::code(address.and_then(|address| fd::set_mode(address.unix_name(), wanted)))
     }
 }

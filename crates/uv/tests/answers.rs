@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_uint};
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use uv as _;
 
@@ -36,6 +37,7 @@ unsafe extern "C" {
     fn uv_pipe_init(lp: *mut Room, pipe: *mut Room, ipc: c_int) -> c_int;
     fn uv_pipe_open(pipe: *mut Room, fd: c_int) -> c_int;
     fn uv_pipe_bind(pipe: *mut Room, name: *const c_char) -> c_int;
+    fn uv_pipe_chmod(pipe: *mut Room, mode: c_int) -> c_int;
     fn uv_poll_init(lp: *mut Room, poll: *mut Room, fd: c_int) -> c_int;
     fn uv_poll_start(
         poll: *mut Room,
@@ -161,6 +163,25 @@ fn a_stream_is_opened_with_the_descriptor_that_it_has() {
         assert_eq!(told(), [0], "the socket is still the pipe's");
     }
     close(lp, &mut [&mut pipe, &mut tcp]);
+}
+
+#[test]
+fn changing_a_pipes_mode_sets_it() {
+    let (mut lp, mut pipe) = (new_loop(), Room::new());
+    let path = std::env::temp_dir().join(format!("blacklight-mode-{}", std::process::id()));
+    let name = CString::new(path.to_str().unwrap()).unwrap();
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+    // SAFETY: loop and handle are initialised in order.
+    unsafe {
+        assert_eq!(uv_pipe_init(&mut *lp, &mut *pipe, 0), 0);
+        assert_eq!(uv_pipe_bind(&mut *pipe, name.as_ptr()), 0);
+        for (wanted, expected) in [(3, 0o666), (1, 0o444), (2, 0o222)] {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+            assert_eq!(uv_pipe_chmod(&mut *pipe, wanted), 0);
+            assert_eq!(mode(), expected);
+        }
+    }
+    close(lp, &mut [&mut pipe]);
 }
 
 #[test]
