@@ -415,11 +415,17 @@ unsafe extern "C" fn uv_try_write2(
     nbufs: c_uint,
     send_handle: *mut uv_stream_t,
 ) -> c_int {
-    if nbufs == 0 || nbufs > c_int::MAX as c_uint || bufs.is_null() {
-        return Errno::EINVAL.code();
-    }
     // SAFETY: the caller gives us a stream and buffers, which are only read, and only now.
     unsafe {
+        if nbufs == 0 || nbufs > c_int::MAX as c_uint || bufs.is_null() {
+            // libuv reports a busy stream before bad arguments.
+            let is_busy =
+                engine::with_handle(stream.cast(), |engine, key| engine.stream_has_to_wait(key));
+            return match is_busy {
+                true => Errno::EAGAIN.code(),
+                false => Errno::EINVAL.code(),
+            };
+        }
         let buffers = Buffers::new(bufs.cast_mut().cast(), nbufs as usize);
         if buffers.bytes() > MAX_BYTES {
             return Errno::EINVAL.code();

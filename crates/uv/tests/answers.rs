@@ -8,13 +8,20 @@ use room::Room;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_uint};
 use std::io::Write as _;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::ptr::null;
 use uv as _;
 
 type Status = unsafe extern "C" fn(*mut Room, c_int);
 type Plain = unsafe extern "C" fn(*mut Room);
+
+#[repr(C)]
+struct Buffer {
+    base: *const c_char,
+    len: usize,
+}
 
 unsafe extern "C" {
     fn uv_loop_init(lp: *mut Room) -> c_int;
@@ -38,12 +45,22 @@ unsafe extern "C" {
     fn uv_pipe_open(pipe: *mut Room, fd: c_int) -> c_int;
     fn uv_pipe_bind(pipe: *mut Room, name: *const c_char) -> c_int;
     fn uv_pipe_chmod(pipe: *mut Room, mode: c_int) -> c_int;
+    fn uv_write(
+        req: *mut Room,
+        stream: *mut Room,
+        bufs: *const Buffer,
+        count: c_uint,
+        cb: Status,
+    ) -> c_int;
+    fn uv_try_write(stream: *mut Room, bufs: *const Buffer, count: c_uint) -> c_int;
+    fn uv_stream_get_write_queue_size(stream: *const Room) -> usize;
     fn uv_poll_init(lp: *mut Room, poll: *mut Room, fd: c_int) -> c_int;
     fn uv_poll_start(
         poll: *mut Room,
         events: c_int,
         cb: unsafe extern "C" fn(*mut Room, c_int, c_int),
     ) -> c_int;
+    fn uv_cancel(req: *mut Room) -> c_int;
 }
 
 const DEFAULT: c_int = 0;
@@ -180,6 +197,124 @@ fn changing_a_pipes_mode_sets_it() {
             assert_eq!(uv_pipe_chmod(&mut *pipe, wanted), 0);
             assert_eq!(mode(), expected);
         }
+    }
+    close(lp, &mut [&mut pipe]);
+}
+
+unsafe extern "C" fn tell_queue(req: *mut Room, status: c_int) {
+    // SAFETY: the test has put the stream there.
+    let queued = unsafe { uv_stream_get_write_queue_size((*req).data.cast()) };
+    tell(status);
+    tell(queued as c_int);
+}
+
+/// A pipe with a write that does not go, and two small ones behind it.
+struct Stuck {
+    lp: Box<Room>,
+    pipe: Box<Room>,
+    requests: [Box<Room>; 3],
+    _bytes: Vec<c_char>,
+    _peer: UnixStream,
+    queued: usize,
+}
+
+impl Stuck {
+    fn new() -> Stuck {
+        let (near, far) = UnixStream::pair().unwrap();
+        let (mut lp, mut pipe) = (new_loop(), Room::new());
+        let bytes = vec![0; 1 << 20];
+        let mut requests = [(); 3].map(|()| Room::new());
+        // SAFETY: loop and handle are initialised in order, and the requests live as long as they.
+        unsafe {
+            assert_eq!(uv_pipe_init(&mut *lp, &mut *pipe, 0), 0);
+            assert_eq!(uv_pipe_open(&mut *pipe, near.into_raw_fd()), 0);
+            for (req, len) in requests.iter_mut().zip([bytes.len(), 1000, 2000]) {
+                req.data = (&raw mut *pipe).cast();
+                let buffer = Buffer {
+                    base: bytes.as_ptr(),
+                    len,
+                };
+                assert_eq!(uv_write(&mut **req, &mut *pipe, &buffer, 1, tell_queue), 0);
+            }
+            Stuck {
+                queued: uv_stream_get_write_queue_size(&*pipe),
+                lp,
+                pipe,
+                requests,
+                _bytes: bytes,
+                _peer: far,
+            }
+        }
+    }
+}
+
+#[test]
+fn cancelled_writes_are_queued_until_they_are_reported() {
+    let mut stuck = Stuck::new();
+    // SAFETY: the handle is open.
+    unsafe {
+        uv_close(&mut *stuck.pipe, None);
+        let queued = uv_stream_get_write_queue_size(&*stuck.pipe);
+        assert_eq!(queued, stuck.queued);
+    }
+    close(stuck.lp, &mut []);
+    let cancelled = -libc::ECANCELED;
+    assert_eq!(told(), [cancelled, 3000, cancelled, 2000, cancelled, 0]);
+
+    let mut stuck = Stuck::new();
+    // SAFETY: the request is queued, and the loop is open.
+    unsafe {
+        assert_eq!(uv_cancel(&mut *stuck.requests[1]), 0);
+        let queued = uv_stream_get_write_queue_size(&*stuck.pipe);
+        assert_eq!(queued, stuck.queued, "it has not been reported");
+        uv_run(&mut *stuck.lp, NO_WAIT);
+        let queued = uv_stream_get_write_queue_size(&*stuck.pipe);
+        assert_eq!(queued, stuck.queued - 1000);
+        assert_eq!(told(), [cancelled, queued as c_int]);
+    }
+    close(stuck.lp, &mut [&mut stuck.pipe]);
+    assert_eq!(told(), [cancelled, 2000, cancelled, 0]);
+}
+
+#[test]
+fn a_failed_write_that_was_never_queued_does_not_count() {
+    let (near, far) = UnixStream::pair().unwrap();
+    drop(far);
+    let (mut lp, mut pipe, mut req) = (new_loop(), Room::new(), Room::new());
+    req.data = (&raw mut *pipe).cast();
+    let buffer = Buffer {
+        base: c"bytes".as_ptr(),
+        len: 5,
+    };
+    // SAFETY: loop and handle are initialised in order; the request lives as long as they.
+    unsafe {
+        assert_eq!(uv_pipe_init(&mut *lp, &mut *pipe, 0), 0);
+        assert_eq!(uv_pipe_open(&mut *pipe, near.into_raw_fd()), 0);
+        assert_eq!(uv_write(&mut *req, &mut *pipe, &buffer, 1, tell_queue), 0);
+        assert_eq!(uv_run(&mut *lp, DEFAULT), 0);
+    }
+    assert_eq!(told(), [-libc::EPIPE, 0]);
+    close(lp, &mut [&mut pipe]);
+}
+
+#[test]
+fn trying_to_write_nothing_has_to_wait_too() {
+    let mut stuck = Stuck::new();
+    // SAFETY: the handle is open, and no buffers are looked at.
+    unsafe {
+        assert_eq!(uv_try_write(&mut *stuck.pipe, null(), 0), -libc::EAGAIN);
+        uv_close(&mut *stuck.pipe, None);
+        assert_eq!(uv_try_write(&mut *stuck.pipe, null(), 0), -libc::EINVAL);
+    }
+    close(stuck.lp, &mut []);
+    told();
+    let (near, _far) = UnixStream::pair().unwrap();
+    let (mut lp, mut pipe) = (new_loop(), Room::new());
+    // SAFETY: loop and handle are initialised in order, and no buffers are looked at.
+    unsafe {
+        assert_eq!(uv_pipe_init(&mut *lp, &mut *pipe, 0), 0);
+        assert_eq!(uv_pipe_open(&mut *pipe, near.into_raw_fd()), 0);
+        assert_eq!(uv_try_write(&mut *pipe, null(), 0), -libc::EINVAL);
     }
     close(lp, &mut [&mut pipe]);
 }

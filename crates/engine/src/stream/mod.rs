@@ -209,6 +209,12 @@ impl Stream {
         })
     }
 
+    /// Whether a write would have to wait for another, or for the connection.
+    #[inline]
+    fn has_to_wait(&self) -> bool {
+        self.is_connecting || !self.queue.is_empty()
+    }
+
     pub(crate) fn is_connecting(&self) -> bool {
         self.is_connecting
     }

@@ -132,8 +132,6 @@ impl Engine {
         self.take_out(write);
         let entry = &mut self.streams.writes[write];
         entry.result = result;
-        let (stream, left) = (entry.stream, entry.buffers.bytes());
-        self.count_written(stream, left);
         self.complete(write);
     }
 
@@ -179,7 +177,7 @@ impl Engine {
             return Err(Errno::EPIPE);
         }
         // A stream that is still connecting writes once it is connected.
-        let is_first = stream.queue.is_empty() && !stream.is_connecting;
+        let is_first = !stream.has_to_wait();
         self.check_passing(index, passes)?;
         self.streams.writes.make_room()?;
         let sent = match is_first {
@@ -194,7 +192,12 @@ impl Engine {
         }
         let is_done = match sent {
             Ok(_) => buffers.bytes() == 0,
-            Err(error) => !error.is_full(),
+            Err(error) if error.is_full() => false,
+            Err(_) => {
+                // None of it is ever queued.
+                buffers.advance(buffers.bytes());
+                true
+            }
         };
         let write = self.streams.writes.insert(Write {
             token,
@@ -247,6 +250,12 @@ impl Engine {
         self.stream_fd(key).or_else(|_| self.udp_fd(key))
     }
 
+    /// Whether a write would have to wait for another, or for the connection.
+    pub fn stream_has_to_wait(&self, key: Key) -> bool {
+        self.open_stream(key)
+            .is_ok_and(|index| self.stream(index).has_to_wait())
+    }
+
     /// Writes as much as goes at once, in front of nobody. `EAGAIN` if nothing went, or if
     /// other writes are waiting.
     pub fn stream_try_write(
@@ -257,7 +266,7 @@ impl Engine {
     ) -> Result<usize, Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         let stream = self.stream(index);
-        if stream.is_connecting || !stream.queue.is_empty() {
+        if stream.has_to_wait() {
             return Err(Errno::EAGAIN);
         }
         let channel = stream.channel()?;
@@ -503,8 +512,6 @@ impl Engine {
             self.streams.writes[write].result = Err(error);
             self.append(write, true);
         }
-        let queued = self.stream(index).queued_bytes;
-        self.count_written(index, queued);
     }
 
     /// The next finished write, forgotten.
@@ -527,6 +534,11 @@ impl Engine {
         match next {
             NIL => done.last = NIL,
             next => self.streams.writes[next].prev = NIL,
+        }
+        if result.is_err() {
+            // As in libuv, a write that failed counts as queued until it is reported.
+            let left = self.streams.writes[write].buffers.bytes();
+            self.count_written(index, left);
         }
         self.streams.writes[write].buffers.release();
         self.streams.writes.remove(write);
