@@ -39,6 +39,10 @@ unsafe fn start(watcher: *mut LoopWatcher, cb: LoopWatcherCb) -> c_int {
             if cb.is_none() {
                 return Errno::EINVAL.code();
             }
+            // libuv reports success for a closing handle, and starts nothing.
+            if engine.is_closing(key) {
+                return 0;
+            }
             let started = engine.loop_watcher_start(key);
             if started.is_ok() {
                 (*watcher).cb = cb;

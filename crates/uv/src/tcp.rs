@@ -4,7 +4,7 @@ use crate::abi::{
     UV_CONNECT, UV_TCP, uv_close_cb, uv_connect_cb, uv_connect_t, uv_loop_t, uv_tcp_t,
 };
 use crate::{engine, handle, stream};
-use blacklight_engine::{Address, BindOptions, Descriptor, Errno, KeepAlive};
+use blacklight_engine::{Address, BindOptions, Descriptor, Engine, Errno, KeepAlive, Key};
 use std::ffi::{c_int, c_uint};
 
 /// Flags of `uv_tcp_bind`.
@@ -168,14 +168,32 @@ pub(crate) unsafe fn copy_address(
     Ok(())
 }
 
+/// Sets an option. Succeeds and does nothing for a handle that is closing, as in libuv, where it
+/// has no socket any more and an option is kept for the next one.
+///
+/// # Safety
+///
+/// The caller gives us a handle.
+unsafe fn set_option(
+    tcp: *mut uv_tcp_t,
+    set: impl FnOnce(&mut Engine, Key) -> Result<(), Errno>,
+) -> c_int {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        engine::code(engine::with_handle(
+            tcp.cast(),
+            |engine, key| match engine.is_closing(key) {
+                true => Ok(()),
+                false => set(engine, key),
+            },
+        ))
+    }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_nodelay(tcp: *mut uv_tcp_t, enable: c_int) -> c_int {
     // SAFETY: the caller gives us a handle.
-    unsafe {
-        engine::code(engine::with_handle(tcp.cast(), |engine, key| {
-            engine.tcp_nodelay(key, enable != 0)
-        }))
-    }
+    unsafe { set_option(tcp, |engine, key| engine.tcp_nodelay(key, enable != 0)) }
 }
 
 /// The interval is the kernel's shortest and the number of probes its usual one.
@@ -199,20 +217,16 @@ unsafe extern "C" fn uv_tcp_keepalive_ex(
         count: cnt,
     });
     // SAFETY: the caller gives us a handle.
-    unsafe {
-        engine::code(engine::with_handle(tcp.cast(), |engine, key| {
-            engine.tcp_keepalive(key, keepalive)
-        }))
-    }
+    unsafe { set_option(tcp, |engine, key| engine.tcp_keepalive(key, keepalive)) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_simultaneous_accepts(tcp: *mut uv_tcp_t, enable: c_int) -> c_int {
     // SAFETY: the caller gives us a handle.
     unsafe {
-        engine::code(engine::with_handle(tcp.cast(), |engine, key| {
+        set_option(tcp, |engine, key| {
             engine.tcp_simultaneous_accepts(key, enable != 0)
-        }))
+        })
     }
 }
 

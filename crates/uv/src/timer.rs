@@ -1,6 +1,6 @@
 //! Timers.
 
-use crate::abi::{UV_TIMER, uv_loop_t, uv_timer_cb, uv_timer_t};
+use crate::abi::{UV_HANDLE_CLOSING, UV_TIMER, uv_loop_t, uv_timer_cb, uv_timer_t};
 use crate::engine;
 use blacklight_engine::Errno;
 use std::ffi::c_int;
@@ -71,12 +71,16 @@ unsafe extern "C" fn uv_timer_stop(timer: *mut uv_timer_t) -> c_int {
     0
 }
 
+/// Succeeds and does nothing for a timer that is closing, as in libuv.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_timer_again(timer: *mut uv_timer_t) -> c_int {
     // SAFETY: the caller gives us a timer.
     unsafe {
         if (*timer).timer_cb.is_none() {
             return Errno::EINVAL.code();
+        }
+        if (*timer).handle.flags & UV_HANDLE_CLOSING != 0 {
+            return 0;
         }
         let again = engine::with_handle(timer.cast(), |engine, key| engine.timer_again(key));
         if again.is_ok() && (*timer).repeat != 0 {

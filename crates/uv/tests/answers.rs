@@ -30,14 +30,23 @@ unsafe extern "C" {
     fn uv_run(lp: *mut Room, mode: c_int) -> c_int;
     fn uv_backend_timeout(lp: *const Room) -> c_int;
     fn uv_close(handle: *mut Room, cb: Option<Plain>);
+    fn uv_is_active(handle: *const Room) -> c_int;
     fn uv_fileno(handle: *const Room, fd: *mut c_int) -> c_int;
     fn uv_timer_init(lp: *mut Room, timer: *mut Room) -> c_int;
     fn uv_timer_start(timer: *mut Room, cb: Plain, timeout: u64, repeat: u64) -> c_int;
+    fn uv_timer_again(timer: *mut Room) -> c_int;
+    fn uv_idle_init(lp: *mut Room, idle: *mut Room) -> c_int;
+    fn uv_idle_start(idle: *mut Room, cb: Plain) -> c_int;
     fn uv_async_init(lp: *mut Room, handle: *mut Room, cb: Option<Plain>) -> c_int;
     fn uv_ip4_addr(ip: *const c_char, port: c_int, address: *mut libc::sockaddr_in) -> c_int;
     fn uv_tcp_init(lp: *mut Room, tcp: *mut Room) -> c_int;
+    fn uv_tcp_init_ex(lp: *mut Room, tcp: *mut Room, flags: c_uint) -> c_int;
     fn uv_tcp_bind(tcp: *mut Room, address: *const libc::sockaddr_in, flags: c_uint) -> c_int;
     fn uv_tcp_open(tcp: *mut Room, socket: c_int) -> c_int;
+    fn uv_tcp_nodelay(tcp: *mut Room, on: c_int) -> c_int;
+    fn uv_tcp_keepalive(tcp: *mut Room, on: c_int, delay: c_uint) -> c_int;
+    fn uv_tcp_simultaneous_accepts(tcp: *mut Room, on: c_int) -> c_int;
+    fn uv_stream_set_blocking(stream: *mut Room, blocking: c_int) -> c_int;
     fn uv_listen(stream: *mut Room, backlog: c_int, cb: Status) -> c_int;
     fn uv_is_readable(stream: *const Room) -> c_int;
     fn uv_is_writable(stream: *const Room) -> c_int;
@@ -317,6 +326,38 @@ fn trying_to_write_nothing_has_to_wait_too() {
         assert_eq!(uv_try_write(&mut *pipe, null(), 0), -libc::EINVAL);
     }
     close(lp, &mut [&mut pipe]);
+}
+
+#[test]
+fn a_closing_handle_takes_what_changes_nothing() {
+    let mut lp = new_loop();
+    let [mut timer, mut idle, mut tcp] = [(); 3].map(|()| Room::new());
+    // SAFETY: loop and handles are initialised in order.
+    unsafe {
+        assert_eq!(uv_timer_init(&mut *lp, &mut *timer), 0);
+        assert_eq!(uv_timer_again(&mut *timer), -libc::EINVAL, "never started");
+        assert_eq!(uv_timer_start(&mut *timer, nothing, 1000, 1000), 0);
+        assert_eq!(uv_idle_init(&mut *lp, &mut *idle), 0);
+        assert_eq!(
+            uv_tcp_init_ex(&mut *lp, &mut *tcp, libc::AF_INET as c_uint),
+            0
+        );
+        for handle in [&mut timer, &mut idle, &mut tcp] {
+            uv_close(&mut **handle, None);
+        }
+        assert_eq!(uv_timer_again(&mut *timer), 0);
+        assert_eq!(uv_timer_start(&mut *timer, nothing, 0, 0), -libc::EINVAL);
+        assert_eq!(uv_idle_start(&mut *idle, nothing), 0);
+        assert_eq!(uv_tcp_nodelay(&mut *tcp, 1), 0);
+        assert_eq!(uv_tcp_keepalive(&mut *tcp, 1, 10), 0);
+        assert_eq!(uv_tcp_keepalive(&mut *tcp, 1, 0), 0);
+        assert_eq!(uv_tcp_simultaneous_accepts(&mut *tcp, 1), 0);
+        assert_eq!(uv_stream_set_blocking(&mut *tcp, 1), -libc::EBADF);
+        for handle in [&timer, &idle, &tcp] {
+            assert_eq!(uv_is_active(&**handle), 0);
+        }
+    }
+    close(lp, &mut []);
 }
 
 #[test]

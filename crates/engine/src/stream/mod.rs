@@ -460,7 +460,7 @@ impl Engine {
 
     /// Makes the descriptor blocking or not.
     pub fn stream_set_blocking(&mut self, key: Key, blocking: bool) -> Result<(), Errno> {
-        let stream = self.open_stream(key)?;
+        let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         if blocking {
             // To find out that there is nothing more would block.
             self.io_follow_levels(self.stream(stream).watcher);
