@@ -8,11 +8,10 @@ use blacklight_sys::{fd, process};
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 
+/// Other flags are for Windows or unknown, and ignored.
 const UV_PROCESS_SETUID: c_uint = 1 << 0;
 const UV_PROCESS_SETGID: c_uint = 1 << 1;
 const UV_PROCESS_DETACHED: c_uint = 1 << 3;
-/// All flags there are; those of Windows mean nothing here.
-const UV_PROCESS_ALL: c_uint = (1 << 8) - 1;
 
 const UV_IGNORE: c_int = 0;
 const UV_CREATE_PIPE: c_int = 1;
@@ -178,7 +177,7 @@ unsafe extern "C" fn uv_spawn(
 ///
 /// `process` is a new handle, and the options are as libuv asks.
 unsafe fn spawn(process: *mut uv_process_t, options: &uv_process_options_t) -> Result<(), Errno> {
-    if options.file.is_null() || options.flags & !UV_PROCESS_ALL != 0 {
+    if options.file.is_null() {
         return Err(Errno::EINVAL);
     }
     let has = |flag| options.flags & flag != 0;

@@ -6,7 +6,7 @@ mod room;
 
 use room::Room;
 use std::cell::RefCell;
-use std::ffi::{CString, c_char, c_int, c_uint};
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -21,6 +21,20 @@ type Plain = unsafe extern "C" fn(*mut Room);
 struct Buffer {
     base: *const c_char,
     len: usize,
+}
+
+#[repr(C)]
+struct Options {
+    exit_cb: Option<unsafe extern "C" fn(*mut Room, i64, c_int)>,
+    file: *const c_char,
+    args: *const *const c_char,
+    env: *const *const c_char,
+    cwd: *const c_char,
+    flags: c_uint,
+    stdio_count: c_int,
+    stdio: *const c_void,
+    uid: libc::uid_t,
+    gid: libc::gid_t,
 }
 
 unsafe extern "C" {
@@ -69,6 +83,7 @@ unsafe extern "C" {
         events: c_int,
         cb: unsafe extern "C" fn(*mut Room, c_int, c_int),
     ) -> c_int;
+    fn uv_spawn(lp: *mut Room, process: *mut Room, options: *const Options) -> c_int;
     fn uv_cancel(req: *mut Room) -> c_int;
 }
 
@@ -358,6 +373,38 @@ fn a_closing_handle_takes_what_changes_nothing() {
         }
     }
     close(lp, &mut []);
+}
+
+unsafe extern "C" fn tell_exit(_: *mut Room, status: i64, _: c_int) {
+    tell(status as c_int);
+}
+
+#[test]
+fn flags_of_children_that_nobody_knows_mean_nothing() {
+    let args = [c"sh", c"-c", c"exit 7"].map(|arg| arg.as_ptr());
+    let args = [args[0], args[1], args[2], null()];
+    for flags in [1 << 8, 1 << 31] {
+        let (mut lp, mut process) = (new_loop(), Room::new());
+        let options = Options {
+            exit_cb: Some(tell_exit),
+            file: args[0],
+            args: args.as_ptr(),
+            env: null(),
+            cwd: null(),
+            flags,
+            stdio_count: 0,
+            stdio: null(),
+            uid: 0,
+            gid: 0,
+        };
+        // SAFETY: loop, handle and options are as they should be.
+        unsafe {
+            assert_eq!(uv_spawn(&mut *lp, &mut *process, &options), 0);
+            assert_eq!(uv_run(&mut *lp, DEFAULT), 0);
+        }
+        assert_eq!(told(), [7]);
+        close(lp, &mut [&mut process]);
+    }
 }
 
 #[test]
