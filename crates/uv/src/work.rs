@@ -111,11 +111,14 @@ pub(crate) unsafe extern "C" fn uv_cancel(req: *mut uv_req_t) -> c_int {
             _ => return Errno::EINVAL.code(),
         };
         let (key, token) = ((*req).key, engine::token(req));
+        if key == CANCELLED {
+            return 0;
+        }
         let cancelled = engine::with(loop_, |engine| match key {
             ON_RING => engine.ring_cancel(token),
             key => engine.work_cancel(RequestKey::from_bits(key)),
         });
-        if key == ON_RING && cancelled.is_ok() {
+        if cancelled.is_ok() {
             (*req).key = CANCELLED;
         }
         engine::code(cancelled)

@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::ptr::null;
+use std::sync::mpsc;
 use uv as _;
 
 type Status = unsafe extern "C" fn(*mut Room, c_int);
@@ -84,6 +85,7 @@ unsafe extern "C" {
         cb: unsafe extern "C" fn(*mut Room, c_int, c_int),
     ) -> c_int;
     fn uv_spawn(lp: *mut Room, process: *mut Room, options: *const Options) -> c_int;
+    fn uv_queue_work(lp: *mut Room, req: *mut Room, work: Plain, after: Status) -> c_int;
     fn uv_cancel(req: *mut Room) -> c_int;
 }
 
@@ -421,6 +423,41 @@ fn a_loop_that_was_never_run_is_to_be_run_at_once() {
         assert!(uv_backend_timeout(&*lp) > 0);
     }
     close(lp, &mut [&mut timer, &mut other]);
+}
+
+unsafe extern "C" fn wait_for_end(req: *mut Room) {
+    // SAFETY: the test keeps the channel until all requests are done.
+    let gate = unsafe { &*(*req).data.cast::<std::sync::Mutex<mpsc::Receiver<()>>>() };
+    let _ = gate.lock().unwrap().recv();
+}
+
+#[test]
+fn a_cancelled_request_can_be_cancelled_again() {
+    let mut lp = new_loop();
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    // However many threads there are, all of them are busy.
+    let mut busy: Vec<_> = (0..1100).map(|_| Room::new()).collect();
+    // SAFETY: the requests and the gate live until the loop has been run.
+    unsafe {
+        for req in &mut busy {
+            req.data = (&raw const gate).cast_mut().cast();
+            assert_eq!(
+                uv_queue_work(&mut *lp, &mut **req, wait_for_end, tell_status),
+                0
+            );
+        }
+        let last = &raw mut **busy.last_mut().unwrap();
+        let cancelled = [uv_cancel(last), uv_cancel(last), uv_cancel(last)];
+        drop(open);
+        assert_eq!(uv_run(&mut *lp, DEFAULT), 0);
+        assert_eq!(cancelled, [0; 3]);
+    }
+    let told = told();
+    assert_eq!(told.len(), busy.len(), "each is reported once");
+    let cancelled = told.iter().filter(|&&status| status == -libc::ECANCELED);
+    assert_eq!(cancelled.count(), 1);
+    close(lp, &mut []);
 }
 
 unsafe extern "C" fn tell_events(_: *mut Room, status: c_int, events: c_int) {
