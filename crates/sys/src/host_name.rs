@@ -1,7 +1,8 @@
 //! The names of hosts as people write them, and as the network knows them.
 //!
-//! A name beyond ASCII is put into the form of UTS #46. One that is too long, or no name at
-//! all, is refused before anything is looked up: a name is never cut.
+//! A name beyond ASCII is put into the form of UTS #46. One that UTS #46 does not allow is put
+//! into Punycode as it is, as libuv does with every name, and left to the resolver to refuse. One
+//! that is too long, or not UTF-8, is refused before anything is looked up: a name is never cut.
 
 use crate::Errno;
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
@@ -68,8 +69,27 @@ fn to_ascii(name: &[u8]) -> Result<Cow<'_, [u8]>, Errno> {
     match ascii {
         Ok(Cow::Borrowed(ascii)) => Ok(Cow::Borrowed(ascii.as_bytes())),
         Ok(Cow::Owned(ascii)) => Ok(Cow::Owned(ascii.into_bytes())),
-        Err(_) => Err(Errno::EINVAL),
+        Err(_) => unmapped(name).map(Cow::Owned),
     }
+}
+
+/// The name with each label that is not ASCII in Punycode, and nothing else done to it.
+fn unmapped(name: &[u8]) -> Result<Vec<u8>, Errno> {
+    let name = std::str::from_utf8(name).map_err(|_| Errno::EINVAL)?;
+    let is_dot = |character| matches!(character, '.' | '\u{3002}' | '\u{ff0e}' | '\u{ff61}');
+    let mut ascii = String::new();
+    for (at, label) in name.split(is_dot).enumerate() {
+        if at > 0 {
+            ascii.push('.');
+        }
+        if label.is_ascii() {
+            ascii.push_str(label);
+        } else {
+            ascii.push_str("xn--");
+            ascii.push_str(&idna::punycode::encode_str(label).ok_or(Errno::EINVAL)?);
+        }
+    }
+    Ok(ascii.into_bytes())
 }
 
 #[cfg(test)]
@@ -117,6 +137,18 @@ mod tests {
                 Ok(expected),
                 "once more changes nothing"
             );
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_allowed_are_left_to_the_resolver() {
+        for (name, expected) in [
+            ("xn--a.ü.invalid", "xn--a.xn--tda.invalid"),
+            ("xn--ü.invalid", "xn--xn---epa.invalid"),
+            ("XN--ü。invalid", "xn--XN---epa.invalid"),
+            ("xn--.ü", "xn--.xn--tda"),
+        ] {
+            assert_eq!(ascii(name).as_deref(), Ok(expected));
         }
     }
 
