@@ -22,8 +22,10 @@ const CHUNK: usize = 32 * 1024;
 /// was read.
 pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
     match copy_range(output, input, offset, len) {
-        // Also said of a file that is appended to, unlike by the others.
-        Err(error) if is_refusal(error) || error == Errno::EBADF => {}
+        Err(error) if is_refusal(error) => {}
+        // Also said of a file that is appended to, unlike by the others. They do not look at the
+        // descriptors if nothing is to be sent, so then it is the answer.
+        Err(Errno::EBADF) if len > 0 => {}
         result => return result,
     }
     match send_file(output, input, offset, len) {
@@ -341,6 +343,8 @@ mod tests {
         assert_eq!(send(target.0, reader_fd, &mut 0, 100), Ok(5));
         assert_eq!(std::fs::read(&path).unwrap(), b"abcbcabcbc");
         assert_eq!(send(-1, source.0, &mut 0, 5), Err(Errno::EBADF));
+        assert_eq!(send(-1, source.0, &mut 0, 0), Err(Errno::EBADF));
+        assert_eq!(send(source.0, source.0, &mut 0, 0), Err(Errno::EBADF));
         std::fs::remove_file(&path).unwrap();
     }
 
