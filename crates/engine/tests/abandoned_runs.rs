@@ -296,10 +296,11 @@ fn no_timer_is_late_for_the_work_of_callbacks() {
 fn spawn_and_wait(engine: &mut Engine, token: u64) -> (Key, Pid) {
     let key = engine.process_init(Token(token)).unwrap();
     let args: StringsBuf<'_> = [c"sh", c"-c", c"exit 7"].into_iter().collect();
+    let env: StringsBuf<'_> = [].into_iter().collect();
     let command = Command {
         file: c"/bin/sh",
         args: args.strings(),
-        env: None,
+        env: env.strings(),
         cwd: None,
         detached: false,
         uid: None,

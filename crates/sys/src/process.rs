@@ -50,6 +50,24 @@ impl<'a> Strings<'a> {
         Strings(strings, PhantomData)
     }
 
+    /// Our own environment.
+    ///
+    /// # Safety
+    ///
+    /// No thread changes the environment during `'a`. C programs owe that to `getenv` anyway.
+    /// A Rust program may call `std::env::set_var` at any time (it is safe before edition 2024),
+    /// which only the lock of the standard library guards against. So the Rust face copies the
+    /// environment through `std::env`.
+    pub unsafe fn environment() -> Strings<'a> {
+        static NONE: [usize; 1] = [0];
+        // SAFETY: the caller vouches for it.
+        match unsafe { environ } {
+            // What `clearenv` leaves behind.
+            none if none.is_null() => Strings(NONE.as_ptr().cast(), PhantomData),
+            strings => Strings(strings, PhantomData),
+        }
+    }
+
     fn iter(self) -> impl Iterator<Item = &'a CStr> {
         // SAFETY: whoever made the array has vouched for it, and the walk ends at its end.
         (0..).map_while(move |at| unsafe {
@@ -95,8 +113,8 @@ pub struct Command<'a> {
     pub file: &'a CStr,
     /// Its arguments, the name first.
     pub args: Strings<'a>,
-    /// Its environment, or our own.
-    pub env: Option<Strings<'a>>,
+    /// Its environment.
+    pub env: Strings<'a>,
     /// The directory to run in, or our own.
     pub cwd: Option<&'a CStr>,
     /// Whether it leads a session of its own.
@@ -176,20 +194,10 @@ impl Candidates {
 }
 
 /// The value of `PATH` in the child.
-fn search_path<'a>(env: Option<Strings<'a>>) -> &'a [u8] {
-    let found = match env {
-        Some(env) => env
-            .iter()
-            .find_map(|entry| entry.to_bytes().strip_prefix(b"PATH=")),
-        None => {
-            // SAFETY: the name is a C string. As in any C program, nobody may change the
-            // environment while another thread reads it.
-            let value = unsafe { libc::getenv(c"PATH".as_ptr()) };
-            // SAFETY: the value, if there is one, is a C string of the environment.
-            (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_bytes())
-        }
-    };
-    found.unwrap_or(DEFAULT_PATH)
+fn search_path<'a>(env: Strings<'a>) -> &'a [u8] {
+    env.iter()
+        .find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="))
+        .unwrap_or(DEFAULT_PATH)
 }
 
 unsafe extern "C" {
@@ -267,11 +275,7 @@ fn spawn_with(command: &Command<'_>, memory: Memory) -> Result<Child, SpawnError
         names: candidates.names.as_ptr(),
         names_len: candidates.names.len(),
         argv: command.args.0,
-        envp: match command.env {
-            Some(env) => env.0,
-            // SAFETY: the C library keeps it, as `getenv` above.
-            None => unsafe { environ },
-        },
+        envp: command.env.0,
         cwd: command.cwd.map_or(ptr::null(), CStr::as_ptr),
         detached: command.detached,
         uid: command.uid,
@@ -711,7 +715,8 @@ mod tests {
         let command = Command {
             file,
             args: args.strings(),
-            env: None,
+            // SAFETY: no test of this crate changes the environment.
+            env: unsafe { Strings::environment() },
             cwd: None,
             detached: false,
             uid: None,

@@ -198,7 +198,10 @@ unsafe fn spawn(process: *mut uv_process_t, options: &uv_process_options_t) -> R
         let command = Command {
             file: CStr::from_ptr(options.file),
             args: Strings::from_ptr(args),
-            env: (!options.env.is_null()).then(|| Strings::from_ptr(options.env)),
+            env: match options.env.is_null() {
+                true => Strings::environment(),
+                false => Strings::from_ptr(options.env),
+            },
             cwd: optional(options.cwd),
             detached: has(UV_PROCESS_DETACHED),
             uid: has(UV_PROCESS_SETUID).then_some(options.uid),

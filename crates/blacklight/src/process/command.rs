@@ -404,10 +404,8 @@ impl Command {
         let file = c_string(&self.program)?;
         let args = c_strings(&self.args)?;
         let args: StringsBuf<'_> = args.iter().map(CString::as_c_str).collect();
-        let env = self.environment().map(|env| c_strings(&env)).transpose()?;
-        let env = env
-            .as_ref()
-            .map(|env| -> StringsBuf<'_> { env.iter().map(CString::as_c_str).collect() });
+        let env = c_strings(&self.environment())?;
+        let env: StringsBuf<'_> = env.iter().map(CString::as_c_str).collect();
         let cwd = match &self.directory {
             Some(directory) => Some(c_string(directory.as_os_str())?),
             None => None,
@@ -421,7 +419,7 @@ impl Command {
         let command = Raw {
             file: &file,
             args: args.strings(),
-            env: env.as_ref().map(StringsBuf::strings),
+            env: env.strings(),
             cwd: cwd.as_deref(),
             detached: self.detached,
             uid: self.uid,
@@ -441,11 +439,9 @@ impl Command {
         })
     }
 
-    /// The variables of the child, unless they are our own.
-    fn environment(&self) -> Option<Vec<OsString>> {
-        if !self.clears_env && self.env.is_empty() {
-            return None;
-        }
+    /// The variables of the child. Our own are read through the standard library, whose lock
+    /// keeps other threads from changing them meanwhile.
+    fn environment(&self) -> Vec<OsString> {
         let ours = std::env::vars_os().filter(|_| !self.clears_env);
         let ours = ours.filter(|(key, _)| !self.env.contains_key(key));
         let set = self.env.iter();
@@ -455,7 +451,7 @@ impl Command {
             key.push(value);
             key
         };
-        Some(ours.chain(set).map(entry).collect())
+        ours.chain(set).map(entry).collect()
     }
 }
 

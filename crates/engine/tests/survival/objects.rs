@@ -3,7 +3,9 @@
 
 use crate::desk::Desk;
 use crate::ledger::Kind;
-use blacklight_engine::{Command, Engine, Errno, Event, Job, Key, Readiness, Token, WorkKind};
+use blacklight_engine::{
+    Command, Engine, Errno, Event, Job, Key, Readiness, StringsBuf, Token, WorkKind,
+};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::fs;
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -354,12 +356,12 @@ impl Child {
     pub(crate) fn new(desk: &mut Desk) -> Child {
         let token = desk.new_token();
         let key = desk.engine.process_init(token).unwrap();
-        let args = [c"false".as_ptr(), std::ptr::null()];
+        let args: StringsBuf<'_> = [c"false"].into_iter().collect();
+        let env: StringsBuf<'_> = [].into_iter().collect();
         let command = Command {
             file: c"false",
-            // SAFETY: the array ends with a null pointer and outlives the command.
-            args: unsafe { blacklight_engine::Strings::from_ptr(args.as_ptr()) },
-            env: None,
+            args: args.strings(),
+            env: env.strings(),
             cwd: None,
             detached: false,
             uid: None,
