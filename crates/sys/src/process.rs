@@ -394,7 +394,11 @@ fn start(script: &mut Script, memory: Memory) -> Result<Child, Errno> {
 struct Stack(*mut u8);
 
 const STACK: usize = 64 * 1024;
-const GUARD: usize = 4096;
+
+/// The page below a stack, which is as large as this machine's pages are.
+fn guard() -> usize {
+    rustix::param::page_size()
+}
 
 /// A stack that is kept for the next child.
 static SPARE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -409,20 +413,20 @@ impl Stack {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
         // SAFETY: the kernel chooses the place.
         let memory =
-            unsafe { libc::mmap(ptr::null_mut(), GUARD + STACK, protection, flags, -1, 0) };
+            unsafe { libc::mmap(ptr::null_mut(), guard() + STACK, protection, flags, -1, 0) };
         if memory == libc::MAP_FAILED {
             return Err(Errno::last());
         }
         let stack = Stack(memory.cast());
         // SAFETY: the first page is ours, and nothing is in it.
-        check(unsafe { libc::mprotect(memory, GUARD, libc::PROT_NONE) })?;
+        check(unsafe { libc::mprotect(memory, guard(), libc::PROT_NONE) })?;
         Ok(stack)
     }
 
     /// Stacks grow downwards. The address is aligned to a page.
     fn top(&self) -> *mut c_void {
         // SAFETY: that is the end of the memory.
-        unsafe { self.0.add(GUARD + STACK).cast() }
+        unsafe { self.0.add(guard() + STACK).cast() }
     }
 }
 
@@ -431,7 +435,7 @@ impl Drop for Stack {
         let kept = SPARE.compare_exchange(ptr::null_mut(), self.0, Release, Relaxed);
         if kept.is_err() {
             // SAFETY: `take` made it, and no child is on it any more.
-            unsafe { libc::munmap(self.0.cast(), GUARD + STACK) };
+            unsafe { libc::munmap(self.0.cast(), guard() + STACK) };
         }
     }
 }
