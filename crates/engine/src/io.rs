@@ -520,7 +520,7 @@ impl Engine {
     /// Lets the kernel tell the watcher of changes only, if it can do that: its owner says each
     /// time that it has used up what there was, and which way it went.
     pub(crate) fn io_follow_edges(&mut self, index: u32) {
-        if self.poller.is_epoll() && !self.is_embedded {
+        if self.poller.supports_edges() && !self.is_embedded {
             self.io_set_trigger(index, Trigger::Edge);
         }
     }
@@ -646,7 +646,7 @@ impl Engine {
             let watcher = &mut watchers.slab[index];
             watcher.current = 0;
             watcher.left = 0;
-            if !self.poller.is_epoll() && watcher.trigger != Trigger::Once {
+            if !self.poller.supports_edges() && watcher.trigger != Trigger::Once {
                 watcher.trigger = Trigger::Level;
             }
             watcher.queued = NIL;

@@ -72,7 +72,7 @@ pub use fs_event::Change;
 pub use gate::Gate;
 pub use handle::{HandleKind, Walk};
 pub use metrics::{IdleTime, Metrics};
-pub use poller::{Action, Faults, Mechanism, Sim};
+pub use poller::{Action, Faults, Mechanism, Sim, Tally};
 pub use pool::{PoolMetrics, WorkKind, pool_metrics, shut_down_pool};
 pub use run::{Mode, Run};
 pub use slab::Key;

@@ -32,7 +32,7 @@ use crate::event::Event;
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
 use crate::slab::NIL;
-use crate::spin::{NO_SLEEP_NS, Next};
+use crate::spin::{Awaited, Measure, NO_SLEEP_NS, Next};
 use crate::{stream, udp};
 use blacklight_sys::{Errno, Timeout, clock};
 
@@ -135,6 +135,36 @@ impl InHand {
     #[inline]
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, InHand::Nothing)
+    }
+}
+
+/// Looks at what the poller has to tell, and at what comes by itself meanwhile.
+struct Look<'a> {
+    engine: &'a mut Engine,
+    told: Result<usize, Errno>,
+    looks: u32,
+}
+
+impl Awaited for Look<'_> {
+    #[inline]
+    fn is_ready(&mut self) -> bool {
+        self.looks += 1;
+        let engine = &mut *self.engine;
+        self.told = engine.poller.look();
+        self.told != Ok(0)
+            || !engine.receiver.mailbox.is_empty()
+            || engine.signals.has_pending()
+            || engine.ring.has_completed()
+    }
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.engine.poller.now_ns()
+    }
+
+    #[inline]
+    fn pause(&mut self) {
+        self.engine.poller.pause();
     }
 }
 
@@ -434,7 +464,7 @@ impl Engine {
             }
             let spun = timeout != Some(0) && self.spin_for_mail();
             let may_look =
-                timeout != Some(0) && next != Next::Anything && !spun && self.poller.is_epoll();
+                timeout != Some(0) && next != Next::Anything && !spun && self.poller.may_look();
             let has_looked = may_look && self.spin_for_io(timeout, next);
             if !has_looked {
                 if may_look && let Some(deadline_ns) = deadline_ns {
@@ -494,24 +524,20 @@ impl Engine {
         let Some(spin) = self.io_spin.begin() else {
             return false;
         };
-        let begun_ns = clock::monotonic_ns();
+        let begun_ns = self.poller.now_ns();
         if self.measures_idle_time {
             self.idle_time.enter(begun_ns);
         }
-        let mut told = Ok(0);
-        let mut looks = 0;
-        let mut look = || {
-            looks += 1;
-            told = self.poller.look();
-            told != Ok(0)
-                || !self.receiver.mailbox.is_empty()
-                || self.signals.has_pending()
-                || self.ring.has_completed()
+        let mut look = Look {
+            engine: self,
+            told: Ok(0),
+            looks: 0,
         };
-        let at_once = look();
+        let at_once = look.is_ready();
         // In a sandbox or under a debugger a look may cost as much as the sleep.
-        let is_dear = !at_once && clock::monotonic_ns() - begun_ns > worth_ns / 4;
-        let ended = at_once || (!is_dear && spin.until(rest_ns, limit_ns, look));
+        let is_dear = !at_once && look.now_ns() - begun_ns > worth_ns / 4;
+        let ended = at_once || (!is_dear && spin.until(rest_ns, limit_ns, &mut look));
+        let Look { told, looks, .. } = look;
         // A poller that fails is seen to when it is asked to sleep.
         let found = ended && told.is_ok();
         // What was there at once would have been there for a sleeper too, and nothing is learnt
@@ -526,6 +552,14 @@ impl Engine {
         self.slept = !at_once;
         self.receiver.signalled &= !found;
         found
+    }
+
+    /// What the clocks say.
+    fn measure(&self) -> Measure {
+        Measure {
+            now_ns: self.poller.now_ns(),
+            cpu_ns: self.poller.thread_cpu_ns(),
+        }
     }
 
     /// Counts events that the last wait has brought.
@@ -543,15 +577,13 @@ impl Engine {
         if timed {
             self.idle_time.enter(self.poller.now_ns());
         }
-        let is_of_use = timeout != Some(0) && self.poller.is_epoll() && self.io_spin.is_near();
-        let measure = match is_of_use {
-            true => self.price_of_sleep.begin(),
-            false => None,
-        };
+        let is_of_use = timeout != Some(0) && self.poller.may_look() && self.io_spin.is_near();
+        let before = (is_of_use && self.price_of_sleep.is_due()).then(|| self.measure());
         let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
         self.update_time();
-        if let Some(measure) = measure {
-            self.price_of_sleep.end(measure);
+        if let Some(before) = before {
+            let after = self.measure();
+            self.price_of_sleep.measured(before, after);
         }
         if let Err(error) = result
             && error != Errno::EINTR

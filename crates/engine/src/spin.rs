@@ -108,6 +108,49 @@ pub(crate) struct Try<'a> {
     requests: Option<&'a AtomicU64>,
 }
 
+/// What a try waits for, and the clock by which it does.
+pub(crate) trait Awaited {
+    /// Whether it is there.
+    fn is_ready(&mut self) -> bool;
+
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    /// Offers the processor to whoever else could run on it.
+    fn pause(&mut self) {
+        std::thread::yield_now();
+    }
+}
+
+impl<F: FnMut() -> bool> Awaited for F {
+    fn is_ready(&mut self) -> bool {
+        self()
+    }
+}
+
+/// What tells at next to no cost whether it is there.
+struct Soon<A>(A);
+
+impl<A: Awaited> Awaited for Soon<A> {
+    /// Whether it is within a few looks.
+    #[inline]
+    fn is_ready(&mut self) -> bool {
+        (0..16).any(|_| {
+            std::hint::spin_loop();
+            self.0.is_ready()
+        })
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+
+    fn pause(&mut self) {
+        self.0.pause();
+    }
+}
+
 /// What is known of others who want the processors.
 #[derive(Debug)]
 struct Crowd {
@@ -246,29 +289,25 @@ impl Spin {
 }
 
 impl Try<'_> {
-    /// Waits for another thread of this process, for whom `ready` tells at next to no cost;
-    /// whether it said yes in time.
+    /// Waits for another thread of this process, of whom it can be told at next to no cost whether
+    /// it is ready; whether it was in time.
     #[inline]
-    pub(crate) fn for_mate(self, ready: impl Fn() -> bool) -> bool {
-        soon(&ready) || self.until(0, SPIN_NS, || soon(&ready))
+    pub(crate) fn for_mate(self, mate: impl Awaited) -> bool {
+        let mut mate = Soon(mate);
+        mate.is_ready() || self.until(0, SPIN_NS, &mut mate)
     }
 
-    /// Waits until `is_ready`, which has said no, says yes, or for `limit_ns`; whether it said
-    /// yes in time. It is not asked before `rest_ns` are over. Whoever else could run on this
-    /// processor does so meanwhile, above all the one we wait for. If they keep the processor
-    /// for long, it was in vain, and would be again: a sleeper would have been woken.
+    /// Waits for what was not ready, for `limit_ns` at the most; whether it was in time. It is not
+    /// asked before `rest_ns` are over. Whoever else could run on this processor does so
+    /// meanwhile, above all the one we wait for. If they keep the processor for long, it was in
+    /// vain, and would be again: a sleeper would have been woken.
     #[inline]
-    pub(crate) fn until(
-        self,
-        rest_ns: u64,
-        limit_ns: u64,
-        mut is_ready: impl FnMut() -> bool,
-    ) -> bool {
-        let begun_ns = clock::monotonic_ns();
+    pub(crate) fn until(self, rest_ns: u64, limit_ns: u64, awaited: &mut impl Awaited) -> bool {
+        let begun_ns = awaited.now_ns();
         let requests = self.requests.map_or(0, |requests| requests.load(Relaxed));
         loop {
-            std::thread::yield_now();
-            let now_ns = clock::monotonic_ns();
+            awaited.pause();
+            let now_ns = awaited.now_ns();
             let waited_ns = now_ns - begun_ns;
             if waited_ns >= AWAY_NS {
                 if let Some(now) = self.requests {
@@ -276,7 +315,7 @@ impl Try<'_> {
                 }
                 return false;
             }
-            if waited_ns >= rest_ns && is_ready() {
+            if waited_ns >= rest_ns && awaited.is_ready() {
                 return true;
             }
             if waited_ns >= limit_ns {
@@ -284,15 +323,6 @@ impl Try<'_> {
             }
         }
     }
-}
-
-/// Whether `ready` says yes within a few looks, for those that cost next to nothing.
-#[inline]
-fn soon(ready: impl Fn() -> bool) -> bool {
-    (0..16).any(|_| {
-        std::hint::spin_loop();
-        ready()
-    })
 }
 
 /// Whom the streams of a loop have talked with in a turn: what is worth waiting for, and how.
@@ -363,11 +393,12 @@ pub(crate) struct Price {
     unmeasured: u32,
 }
 
-/// A sleep that is measured.
-#[derive(Debug)]
+/// What the clocks say before or after a sleep that is measured.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure {
-    begun_ns: u64,
-    cpu_ns: u64,
+    pub(crate) now_ns: u64,
+    /// The thread's processor time.
+    pub(crate) cpu_ns: u64,
 }
 
 impl Price {
@@ -384,27 +415,23 @@ impl Price {
         3 * self.ns
     }
 
-    /// Begins to measure a sleep, if it is time to.
+    /// Whether it is time to measure a sleep.
     #[inline]
-    pub(crate) fn begin(&mut self) -> Option<Measure> {
+    pub(crate) fn is_due(&mut self) -> bool {
         if self.unmeasured > 0 {
             self.unmeasured -= 1;
-            return None;
+            return false;
         }
         // Tries that follow need to know, and to find it out allocates: better before a sleep.
         processors();
-        Some(Measure {
-            begun_ns: clock::monotonic_ns(),
-            cpu_ns: clock::thread_cpu_ns(),
-        })
+        true
     }
 
-    /// Learns from a sleep that is over.
-    pub(crate) fn end(&mut self, measure: Measure) {
-        let cpu_ns = clock::thread_cpu_ns() - measure.cpu_ns;
+    /// Learns from a sleep that was measured.
+    pub(crate) fn measured(&mut self, before: Measure, after: Measure) {
         self.unmeasured = SAMPLE;
-        if clock::monotonic_ns() - measure.begun_ns > NO_SLEEP_NS {
-            self.learn(cpu_ns);
+        if after.now_ns - before.now_ns > NO_SLEEP_NS {
+            self.learn(after.cpu_ns - before.cpu_ns);
         }
     }
 
@@ -528,8 +555,8 @@ mod tests {
     #[test]
     fn a_try_ends() {
         // Others may keep the processor for too long.
-        assert!((0..1000).any(|_| { TRY.until(0, SPIN_NS, || true) }));
-        assert!(!TRY.until(0, SPIN_NS, || false));
+        assert!((0..1000).any(|_| { TRY.until(0, SPIN_NS, &mut || true) }));
+        assert!(!TRY.until(0, SPIN_NS, &mut || false));
         assert!(TRY.for_mate(|| true));
         assert!(!TRY.for_mate(|| false));
     }
@@ -538,7 +565,7 @@ mod tests {
     fn who_rests_does_not_ask_too_soon() {
         let begun_ns = clock::monotonic_ns();
         let mut asked_ns = 0;
-        let found = TRY.until(SPIN_NS, 2 * SPIN_NS, || {
+        let found = TRY.until(SPIN_NS, 2 * SPIN_NS, &mut || {
             asked_ns = clock::monotonic_ns() - begun_ns;
             true
         });
@@ -565,13 +592,13 @@ mod tests {
         let mut price = Price::default();
         let mut measured = 0;
         for _ in 0..4 * (SAMPLE + 1) {
-            if let Some(measure) = price.begin() {
-                clock::sleep_ns(2 * NO_SLEEP_NS);
-                price.end(measure);
+            if price.is_due() {
+                let at = |now_ns, cpu_ns| Measure { now_ns, cpu_ns };
+                price.measured(at(7, 1_000), at(8 + NO_SLEEP_NS, 2_000));
                 measured += 1;
             }
         }
         assert_eq!(measured, 4);
-        assert!(price.worth_ns() > 0);
+        assert_eq!(price.own_ns(), 1_000);
     }
 }

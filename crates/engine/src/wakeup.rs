@@ -34,8 +34,10 @@
 use crate::engine::Engine;
 use crate::event::Token;
 use crate::handle::Kind;
+use crate::poller::Poller;
 use crate::pool::Pool;
 use crate::slab::{Key, NIL};
+use crate::spin::Awaited;
 use blacklight_sys::Errno;
 use blacklight_sys::eventfd::EventFd;
 use blacklight_sys::fallible::Arc;
@@ -543,6 +545,29 @@ impl Sender {
     }
 }
 
+/// Waits for something in the mailbox.
+struct Mail<'a> {
+    poller: &'a mut Poller,
+    mailbox: &'a Mailbox,
+}
+
+impl Awaited for Mail<'_> {
+    #[inline]
+    fn is_ready(&mut self) -> bool {
+        !self.mailbox.is_empty()
+    }
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.poller.now_ns()
+    }
+
+    #[inline]
+    fn pause(&mut self) {
+        self.poller.pause();
+    }
+}
+
 impl Engine {
     /// Makes an async handle, which is active at once. Its token must not be `u64::MAX`.
     pub fn async_init(&mut self, token: Token) -> Result<(Key, Ticket), Errno> {
@@ -593,7 +618,7 @@ impl Engine {
         let Receiver {
             mailbox, requests, ..
         } = &self.receiver;
-        if self.poller.is_simulated() || !mailbox.is_empty() {
+        if !self.poller.may_spin_for_mail(*requests > 0) || !mailbox.is_empty() {
             return false;
         }
         let spin = match requests {
@@ -603,7 +628,8 @@ impl Engine {
         let Some(spin) = spin else {
             return false;
         };
-        let found = spin.for_mate(|| !mailbox.is_empty());
+        let poller = &mut self.poller;
+        let found = spin.for_mate(Mail { poller, mailbox });
         self.spin.end(found);
         found
     }

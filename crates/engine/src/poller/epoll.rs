@@ -77,6 +77,11 @@ impl Epoll {
         self.watched == 0
     }
 
+    /// Whether the last wait was told anything, be it that somebody has woken the loop.
+    pub(super) fn has_told(&self) -> bool {
+        self.events.iter().next().is_some()
+    }
+
     pub(super) fn wait(
         &mut self,
         timeout: Timeout,

@@ -12,7 +12,7 @@ mod select;
 mod sim;
 
 pub(crate) use sim::Call;
-pub use sim::{Action, Faults, Sim};
+pub use sim::{Action, Faults, Sim, Tally};
 
 use crate::wakeup::Mailbox;
 use blacklight_sys::fallible::Arc;
@@ -108,7 +108,7 @@ impl Kind {
                 Ok(Kind::Select(Box::new(select)))
             }
             Some(Mechanism::Poll) => Ok(Kind::Poll(poll::Poll::new(mailbox.clone())?)),
-            Some(Mechanism::Sim(seed)) => Ok(Kind::Sim(Box::new(Sim::new(seed)))),
+            Some(Mechanism::Sim(seed)) => Ok(Kind::Sim(Box::new(Sim::new(seed, mailbox.clone())))),
             Some(Mechanism::Epoll) | None => match epoll::Epoll::new(mailbox) {
                 Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => {
                     Ok(Kind::Poll(poll::Poll::new(mailbox.clone())?))
@@ -165,7 +165,11 @@ impl Poller {
     /// Whether a batch says of a socket that it has failed. What select(2) says is the same for
     /// one that has not.
     pub(crate) fn tells_errors(&self) -> bool {
-        matches!(self.kind, Kind::Epoll(_) | Kind::Poll(_))
+        match &self.kind {
+            Kind::Epoll(_) | Kind::Poll(_) => true,
+            Kind::Sim(sim) => sim.uses_kernel(),
+            Kind::Select(_) => false,
+        }
     }
 
     pub(crate) fn is_simulated(&self) -> bool {
@@ -177,6 +181,23 @@ impl Poller {
         match &self.kind {
             Kind::Sim(sim) => sim.now_ns(),
             _ => clock::monotonic_ns(),
+        }
+    }
+
+    /// The processor time of this thread.
+    pub(crate) fn thread_cpu_ns(&self) -> u64 {
+        match &self.kind {
+            Kind::Sim(sim) => sim.thread_cpu_ns(),
+            _ => clock::thread_cpu_ns(),
+        }
+    }
+
+    /// Offers the processor to whoever else could run on it.
+    #[inline]
+    pub(crate) fn pause(&mut self) {
+        match &mut self.kind {
+            Kind::Sim(sim) => sim.pause(),
+            _ => std::thread::yield_now(),
         }
     }
 
@@ -218,9 +239,41 @@ impl Poller {
         each!(&mut self.kind, poller => poller.modify(fd, mask, data))
     }
 
-    /// Whether it can tell of changes only, and being asked costs no more than what it tells.
-    pub(crate) fn is_epoll(&self) -> bool {
-        matches!(self.kind, Kind::Epoll(_))
+    /// Whether it can tell of changes only.
+    pub(crate) fn supports_edges(&self) -> bool {
+        match &self.kind {
+            Kind::Epoll(_) => true,
+            Kind::Sim(sim) => sim.uses_kernel(),
+            Kind::Select(_) | Kind::Poll(_) => false,
+        }
+    }
+
+    /// Whether pidfds can be watched.
+    pub(crate) fn supports_children(&self) -> bool {
+        match &self.kind {
+            Kind::Sim(sim) => sim.uses_kernel(),
+            _ => true,
+        }
+    }
+
+    /// Whether it may pay to spin for what other threads send: a simulated kernel has none, but a
+    /// script.
+    pub(crate) fn may_spin_for_mail(&self, waits_for_pool: bool) -> bool {
+        match &self.kind {
+            Kind::Sim(sim) => sim.may_spin() && !waits_for_pool,
+            _ => true,
+        }
+    }
+
+    /// Whether being asked costs no more than what it tells, so that it may pay to
+    /// [look](Poller::look) again and again.
+    #[inline]
+    pub(crate) fn may_look(&self) -> bool {
+        match &self.kind {
+            Kind::Epoll(_) => true,
+            Kind::Sim(sim) => sim.may_spin(),
+            Kind::Select(_) | Kind::Poll(_) => false,
+        }
     }
 
     /// Stops watching a descriptor, which may have been closed already.
@@ -232,6 +285,7 @@ impl Poller {
     pub(crate) fn forget(&mut self, fd: RawFd) {
         match &mut self.kind {
             Kind::Epoll(epoll) => epoll.forget(),
+            Kind::Sim(sim) => sim.forget(fd),
             _ => self.remove(fd),
         }
     }
@@ -268,14 +322,15 @@ impl Poller {
         result
     }
 
-    /// Looks for events without waiting, where [that is cheap](Poller::is_epoll); how many there
+    /// Looks for events without waiting, where [that is cheap](Poller::may_look); how many there
     /// are.
     #[inline]
     pub(crate) fn look(&mut self) -> Result<usize, Errno> {
-        if let Kind::Epoll(epoll) = &mut self.kind {
-            self.batch.clear();
-            self.next = 0;
-            epoll.wait(Some(0), None, &mut self.batch)?;
+        self.clear();
+        match &mut self.kind {
+            Kind::Epoll(epoll) => epoll.wait(Some(0), None, &mut self.batch)?,
+            Kind::Sim(sim) => sim.look(&mut self.batch)?,
+            Kind::Select(_) | Kind::Poll(_) => {}
         }
         Ok(self.batch.len())
     }

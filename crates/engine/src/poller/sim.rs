@@ -6,16 +6,28 @@
 //! here depends on the real clock, on addresses or on the order of threads, so the same
 //! program with the same seed takes the same steps.
 //!
-//! Streams and datagrams need sockets that carry bytes. After [`Sim::use_kernel`] those are
-//! the real kernel's: it is asked what is ready, without waiting, and every call on a socket
-//! asks here first how much of it may be done. Sockets that never leave the process by way of
-//! a network, as Unix sockets and pipes do not, keep the steps repeatable.
+//! Streams, datagrams and children need descriptors that the kernel knows. After
+//! [`Sim::use_kernel`] the kernel is asked what is ready, by epoll and without waiting, so that
+//! edge-triggered and one-shot registrations are what they are elsewhere; and every call on a
+//! socket asks here first how much of it may be done. Sockets that never leave the process by way
+//! of a network, as Unix sockets and pipes do not, keep the steps repeatable. Other threads and
+//! signals wake the loop too, and are not repeatable.
+//!
+//! A loop spins here if [a sleep costs something](Sim::set_price_of_sleep). Spinning passes
+//! simulated time: a little with each look and each pause, and now and then so much that somebody
+//! else must have had the processor.
+//!
+//! What was made use of is [counted](Tally), so that a test can tell whether it has been where it
+//! was to go.
 
+use super::epoll::Epoll;
 use super::{BATCH, Batch};
-use crate::wakeup::Sender;
+use crate::wakeup::{Mailbox, Sender};
+use blacklight_sys::epoll::{EDGE, ONCE};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLNVAL, poll, pollfd};
-use blacklight_sys::{Errno, RawFd, Timeout, fd};
+use blacklight_sys::{Errno, RawFd, Timeout};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How often, in parts of 256, the simulated kernel misbehaves.
 #[derive(Clone, Copy, Default, Debug)]
@@ -28,6 +40,8 @@ pub struct Faults {
     pub break_down: u8,
     /// A wait returns without events before its time.
     pub spurious: u8,
+    /// What the real kernel has to tell is on its way for a while yet.
+    pub delay: u8,
     /// A call on a socket is told to come again (`EAGAIN`), although it could be done.
     pub again: u8,
     /// A call on a socket does less than it could.
@@ -83,10 +97,75 @@ pub enum Action {
     Send(Sender),
 }
 
+/// One look or pause of so many takes long.
+const SELDOM: u64 = 64;
+
+/// How long that is: somebody else had the processor.
+const LONG_NS: u64 = 300_000;
+
+/// The longest that something is on its way.
+const DELAY_NS: u64 = 100_000;
+
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     mask: u32,
     data: u64,
+    /// Whether the real kernel has the descriptor.
+    is_real: bool,
+    /// Was to be reported once, and has been.
+    is_spent: bool,
+}
+
+/// How often a loop has made use of what only some pollers can do.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Tally {
+    /// Descriptors were registered edge-triggered.
+    pub edges: u64,
+    /// Descriptors went from edges to levels, as flows do.
+    pub flows: u64,
+    /// Descriptors went from levels to edges.
+    pub ends_of_flows: u64,
+    /// Descriptors were registered to be reported once.
+    pub one_shots: u64,
+    /// Those were reported, and then forgotten without a system call.
+    pub forgotten: u64,
+    /// Edge-triggered descriptors were told to come again although they could be used.
+    pub renewed_edges: u64,
+    /// Spinning found something that the poller had to tell.
+    pub spins_that_paid: u64,
+    /// Something was sent to the loop while it spun.
+    pub sends_while_spinning: u64,
+    /// The loop slept after all.
+    pub vain_spins: u64,
+}
+
+impl Tally {
+    fn counts(&mut self) -> [&mut u64; 9] {
+        [
+            &mut self.edges,
+            &mut self.flows,
+            &mut self.ends_of_flows,
+            &mut self.one_shots,
+            &mut self.forgotten,
+            &mut self.renewed_edges,
+            &mut self.spins_that_paid,
+            &mut self.sends_while_spinning,
+            &mut self.vain_spins,
+        ]
+    }
+
+    /// Adds what another loop has done.
+    pub fn add(&mut self, other: &Tally) {
+        let mut other = *other;
+        for (sum, count) in self.counts().into_iter().zip(other.counts()) {
+            *sum += *count;
+        }
+    }
+
+    /// Whether all of it has been made use of.
+    pub fn is_complete(mut self) -> bool {
+        self.counts().into_iter().all(|count| *count > 0)
+    }
 }
 
 /// The simulated kernel.
@@ -100,13 +179,22 @@ pub struct Sim {
     watched: BTreeMap<RawFd, Watched>,
     script: BTreeMap<(u64, u64), Action>,
     scripted: u64,
-    uses_kernel: bool,
-    /// The real descriptors that were last seen hung up.
-    hung_up: Vec<RawFd>,
+    mailbox: Arc<Mailbox>,
+    /// The real kernel, if it is used.
+    kernel: Option<Epoll>,
+    /// Real descriptors that were told to come again, so that the kernel has to say once more what
+    /// is ready on them.
+    to_renew: Vec<RawFd>,
+    /// What a sleep costs in processor time.
+    price_ns: u64,
+    /// The processor time that sleeps have cost.
+    cpu_ns: u64,
+    is_spinning: bool,
+    tally: Tally,
 }
 
 impl Sim {
-    pub(super) fn new(seed: u64) -> Sim {
+    pub(super) fn new(seed: u64, mailbox: Arc<Mailbox>) -> Sim {
         Sim {
             seed,
             // xorshift must not start from zero.
@@ -117,8 +205,13 @@ impl Sim {
             watched: BTreeMap::new(),
             script: BTreeMap::new(),
             scripted: 0,
-            uses_kernel: false,
-            hung_up: Vec::new(),
+            mailbox,
+            kernel: None,
+            to_renew: Vec::new(),
+            price_ns: 0,
+            cpu_ns: 0,
+            is_spinning: false,
+            tally: Tally::default(),
         }
     }
 
@@ -145,7 +238,32 @@ impl Sim {
     /// From now on, descriptors that have not been [opened](Sim::open) here are the real
     /// kernel's.
     pub fn use_kernel(&mut self) {
-        self.uses_kernel = true;
+        self.kernel = Some(Epoll::new(&self.mailbox).expect("an epoll instance"));
+    }
+
+    pub(super) fn uses_kernel(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    /// From now on a sleep costs so much processor time, so that it may pay to spin. It costs
+    /// nothing unless somebody says so.
+    pub fn set_price_of_sleep(&mut self, ns: u64) {
+        self.price_ns = ns;
+    }
+
+    /// Whether it can pay to spin.
+    pub(super) fn may_spin(&self) -> bool {
+        self.price_ns != 0
+    }
+
+    /// What the loop has made use of so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The processor time of the thread, as far as anybody asks.
+    pub(super) fn thread_cpu_ns(&self) -> u64 {
+        self.cpu_ns
     }
 
     /// Makes a descriptor number valid, with nothing ready on it.
@@ -186,13 +304,17 @@ impl Sim {
 
     pub(super) fn forget_all(&mut self) {
         self.watched.clear();
+        self.to_renew.clear();
+        if self.uses_kernel() {
+            self.use_kernel();
+        }
     }
 
     pub(super) fn check(&self, fd: RawFd) -> Result<(), Errno> {
-        match self.open.contains_key(&fd) {
-            true => Ok(()),
-            false if self.uses_kernel => fd::check_pollable(fd),
-            false => Err(Errno::EBADF),
+        match (self.open.contains_key(&fd), &self.kernel) {
+            (true, _) => Ok(()),
+            (false, Some(kernel)) => kernel.check(fd),
+            (false, None) => Err(Errno::EBADF),
         }
     }
 
@@ -201,8 +323,9 @@ impl Sim {
     #[cold]
     pub(super) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
         // What has hung up has an end; no kernel says that more may come.
-        let never_again = call == Call::Connect || self.hung_up.contains(&fd);
-        if !never_again && self.strikes(self.faults.again) {
+        let strikes = call != Call::Connect && self.strikes(self.faults.again);
+        if strikes && !self.has_hung_up(fd) {
+            self.to_renew.push(fd);
             return Err(Errno::EAGAIN);
         }
         let errors = if self.strikes(self.faults.exhaust) {
@@ -221,12 +344,36 @@ impl Sim {
         Ok(len)
     }
 
+    fn has_hung_up(&self, fd: RawFd) -> bool {
+        let mut fds = [pollfd {
+            fd,
+            events: 0,
+            revents: 0,
+        }];
+        let asked = poll(&mut fds, Some(0), None);
+        assert!(asked.is_ok(), "seed {}: {asked:?}", self.seed);
+        fds[0].revents as u16 as u32 & POLLHUP != 0
+    }
+
     pub(super) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
         self.check(fd)?;
         if self.strikes(self.faults.refuse) {
             return Err(Errno::ENOMEM);
         }
-        let before = self.watched.insert(fd, Watched { mask, data });
+        let is_real = !self.open.contains_key(&fd);
+        match &mut self.kernel {
+            Some(kernel) if is_real => kernel.add(fd, mask, data)?,
+            _ => assert_eq!(mask & (EDGE | ONCE), 0, "made up descriptors have levels"),
+        }
+        self.tally.edges += u64::from(mask & EDGE != 0);
+        self.tally.one_shots += u64::from(mask & ONCE != 0);
+        let watched = Watched {
+            mask,
+            data,
+            is_real,
+            is_spent: false,
+        };
+        let before = self.watched.insert(fd, watched);
         assert!(
             before.is_none(),
             "seed {}: fd {fd} is added twice",
@@ -237,17 +384,50 @@ impl Sim {
 
     pub(super) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
         let watched = self.watched.get_mut(&fd).ok_or(Errno::ENOENT)?;
-        *watched = Watched { mask, data };
+        if let Some(kernel) = &mut self.kernel
+            && watched.is_real
+        {
+            kernel.modify(fd, mask, data)?;
+        }
+        match (watched.mask & EDGE != 0, mask & EDGE != 0) {
+            (true, false) => self.tally.flows += 1,
+            (false, true) => self.tally.ends_of_flows += 1,
+            _ => {}
+        }
+        *watched = Watched {
+            mask,
+            data,
+            is_spent: false,
+            ..*watched
+        };
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, fd: RawFd) {
+    fn take_out(&mut self, fd: RawFd) -> Watched {
         let watched = self.watched.remove(&fd);
+        watched.unwrap_or_else(|| panic!("seed {}: fd {fd} is removed twice", self.seed))
+    }
+
+    pub(super) fn remove(&mut self, fd: RawFd) {
+        if self.take_out(fd).is_real
+            && let Some(kernel) = &mut self.kernel
+        {
+            kernel.remove(fd);
+        }
+    }
+
+    /// Leaves it to the kernel to forget a descriptor when it is closed.
+    pub(super) fn forget(&mut self, fd: RawFd) {
+        let watched = self.take_out(fd);
         assert!(
-            watched.is_some(),
-            "seed {}: fd {fd} is removed twice",
+            watched.is_real && watched.is_spent,
+            "seed {}: fd {fd} may be reported again",
             self.seed
         );
+        if let Some(kernel) = &mut self.kernel {
+            kernel.forget();
+        }
+        self.tally.forgotten += 1;
     }
 
     /// Does what was scripted up to now. Returns whether anything was sent.
@@ -267,68 +447,125 @@ impl Sim {
         sent
     }
 
-    fn collect(&mut self, kernel_timeout_ns: u64, batch: &mut Batch) {
+    /// Adds what is ready to the batch; whether somebody else has woken the loop.
+    fn collect(&mut self, kernel_timeout_ns: u64, batch: &mut Batch) -> bool {
         for (fd, watched) in &self.watched {
             let ready = match self.open.get(fd) {
                 Some(ready) => ready & (watched.mask | POLLERR | POLLHUP),
-                None if self.uses_kernel => continue,
+                None if watched.is_real => continue,
                 None => POLLNVAL,
             };
             if ready != 0 {
                 batch.push((ready, watched.data));
             }
         }
-        if self.uses_kernel {
-            self.ask_kernel(kernel_timeout_ns, batch);
-        }
+        let is_woken = self.ask_kernel(kernel_timeout_ns, batch);
         // Kernels promise no order.
         for last in (1..batch.len()).rev() {
             let other = self.random() as usize % (last + 1);
             batch.swap(last, other);
         }
-        batch.truncate(BATCH);
+        assert!(
+            batch.len() <= BATCH,
+            "what is cut off an edge would be lost"
+        );
+        is_woken
     }
 
-    /// Adds what is ready in the real kernel.
-    fn ask_kernel(&mut self, timeout_ns: u64, batch: &mut Batch) {
-        let real = || {
-            let watched = self.watched.iter();
-            watched.filter(|(fd, _)| !self.open.contains_key(fd))
+    /// Adds what is ready in the real kernel; whether somebody else has woken the loop.
+    fn ask_kernel(&mut self, timeout_ns: u64, batch: &mut Batch) -> bool {
+        let Some(kernel) = &mut self.kernel else {
+            return false;
         };
-        let question = |(&fd, watched): (&RawFd, &Watched)| pollfd {
-            fd,
-            events: watched.mask as i16,
-            revents: 0,
+        for fd in self.to_renew.drain(..) {
+            if let Some(watched) = self.watched.get(&fd).filter(|watched| watched.is_real) {
+                let renewed = kernel.modify(fd, watched.mask, watched.data);
+                assert!(renewed.is_ok(), "seed {}: {renewed:?}", self.seed);
+                self.tally.renewed_edges += u64::from(watched.mask & EDGE != 0);
+            }
+        }
+        let mut found = Batch::new();
+        let is_woken = match kernel.wait(Some(timeout_ns), None, &mut found) {
+            Ok(()) => kernel.has_told(),
+            Err(Errno::EINTR) => true,
+            Err(error) => panic!("seed {}: {error:?}", self.seed),
         };
-        let mut fds: Vec<pollfd> = real().map(question).collect();
-        let asked = poll(&mut fds, Some(timeout_ns), None);
-        assert!(asked.is_ok(), "seed {}: {asked:?}", self.seed);
-        let hung_up = fds
-            .iter()
-            .filter(|fd| fd.revents as u16 as u32 & POLLHUP != 0);
-        self.hung_up = hung_up.map(|fd| fd.fd).collect();
-        let answers = fds.iter().zip(real());
-        let answers = answers.map(|(fd, (_, watched))| (fd.revents as u16 as u32, watched.data));
-        batch.extend(answers.filter(|&(ready, _)| ready != 0));
+        // Whoever came first does so another time too.
+        found.sort_by_key(|&(_, data)| data);
+        for &(_, data) in &found {
+            let mut watched = self.watched.values_mut();
+            if let Some(watched) = watched.find(|watched| watched.data == data) {
+                watched.is_spent = watched.mask & ONCE != 0;
+            }
+        }
+        batch.append(&mut found);
+        is_woken
     }
 
-    pub(super) fn wait(&mut self, timeout: Timeout, batch: &mut Batch) -> Result<(), Errno> {
+    /// A moment passes; somebody else may have had the processor.
+    fn pass_a_moment(&mut self) {
+        let random = self.random() >> 16;
+        self.now_ns += match random % SELDOM {
+            0 => LONG_NS,
+            _ => 200 + random % 1_000,
+        };
+    }
+
+    /// Looks for events in place of going to sleep.
+    pub(super) fn look(&mut self, batch: &mut Batch) -> Result<(), Errno> {
+        self.pass_a_moment();
         if self.strikes(self.faults.break_down) {
             return Err(Errno::EBADF);
         }
+        self.act();
+        if !self.strikes(self.faults.delay) {
+            self.collect(0, batch);
+        }
+        if !batch.is_empty() && std::mem::take(&mut self.is_spinning) {
+            self.tally.spins_that_paid += 1;
+        }
+        Ok(())
+    }
+
+    /// Spins for a moment.
+    pub(super) fn pause(&mut self) {
+        self.pass_a_moment();
+        self.is_spinning = true;
+        if self.act() {
+            self.tally.sends_while_spinning += 1;
+        }
+    }
+
+    pub(super) fn wait(&mut self, timeout: Timeout, batch: &mut Batch) -> Result<(), Errno> {
+        let has_spun = std::mem::take(&mut self.is_spinning);
+        if self.strikes(self.faults.break_down) {
+            return Err(Errno::EBADF);
+        }
+        if timeout != Some(0) {
+            self.tally.vain_spins += u64::from(has_spun);
+            self.cpu_ns += self.price_ns;
+        }
         let deadline = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
+        if self.strikes(self.faults.delay) {
+            let until = self.now_ns + self.random() % DELAY_NS;
+            self.now_ns = deadline.map_or(until, |deadline| deadline.min(until));
+            if deadline == Some(self.now_ns) {
+                self.act();
+                return Ok(());
+            }
+        }
         loop {
             let sent = self.act();
-            self.collect(0, batch);
-            if sent || !batch.is_empty() || deadline.is_some_and(|at| at <= self.now_ns) {
+            let is_woken = self.collect(0, batch) || sent;
+            if is_woken || !batch.is_empty() || deadline.is_some_and(|at| at <= self.now_ns) {
                 return Ok(());
             }
             let next = self.script.keys().next().map(|key| key.0);
             let Some(until) = deadline.into_iter().chain(next).min() else {
-                // Packets may still be on their way.
-                self.collect(KERNEL_NS, batch);
+                // Packets, children and other threads may still be on their way.
+                let is_woken = self.collect(KERNEL_NS, batch);
                 assert!(
-                    !batch.is_empty(),
+                    is_woken || !batch.is_empty(),
                     "seed {}: the loop sleeps and nothing will ever wake it",
                     self.seed
                 );

@@ -237,7 +237,8 @@ impl World {
     }
 
     pub(crate) fn read(&mut self, end: usize) {
-        let len = match self.random.chance(1, 8) {
+        let (some, of) = if self.sips { (7, 8) } else { (1, 8) };
+        let len = match self.random.chance(some, of) {
             true => self.size(16),
             false => self.room.len() - self.random.below(self.room.len() as u64 / 2) as usize,
         };

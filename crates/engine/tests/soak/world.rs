@@ -4,7 +4,9 @@ use crate::end::End;
 use crate::link;
 use crate::post::Post;
 use crate::random::Random;
-use blacklight_engine::{Buffers, Engine, Errno, Event, Faults, Key, Mechanism, Mode, Run, Token};
+use blacklight_engine::{
+    Buffers, Engine, Errno, Event, Faults, Key, Mechanism, Mode, Run, Tally, Token,
+};
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -14,6 +16,10 @@ const MAX_MESSAGE: usize = 8 << 20;
 pub(crate) const PERIOD: usize = 65_521;
 /// A program that has not ended by then never will.
 const MAX_TICKS: u64 = 50_000;
+
+/// What a sleep costs: nothing to speak of, as much as it does on some machines, and more than is
+/// ever believed.
+const PRICES_NS: [u64; 4] = [0, 2_000, 10_000, 1_000_000];
 
 /// What is sent: at each place a byte that depends on it.
 pub(crate) fn pattern(start: usize, len: usize) -> &'static [u8] {
@@ -135,6 +141,8 @@ pub(crate) struct World {
     /// Whether calls may fail for good.
     pub(crate) is_destructive: bool,
     pub(crate) max_message: usize,
+    /// Whether mostly little is read at once.
+    pub(crate) sips: bool,
     pub(crate) ends: Vec<End>,
     pub(crate) posts: Vec<Post>,
     /// The requests that have not been reported.
@@ -151,6 +159,7 @@ fn some_faults(random: &mut Random, is_destructive: bool) -> Faults {
     let mut faults = Faults {
         interrupt: random.pick(&[0, 20]),
         spurious: random.pick(&[0, 20]),
+        delay: random.pick(&[0, 20, 200]),
         break_down: random.pick(&[0, 0, 0, 20]),
         again: random.pick(&[0, 30, 128]),
         shorten: random.pick(&[0, 60, 200]),
@@ -174,17 +183,20 @@ impl World {
         let faults = some_faults(&mut random, is_destructive);
         let sim = engine.sim().expect("the kernel is simulated");
         sim.use_kernel();
+        sim.set_price_of_sleep(random.pick(&PRICES_NS));
         sim.set_faults(faults);
         let max_message = match random.below(64) {
             0 => MAX_MESSAGE,
             1..16 => 1 << 18,
             _ => 1 << 12,
         };
+        let sips = max_message <= 1 << 18 && random.chance(1, 3);
         let mut world = World {
             engine,
             random,
             is_destructive,
             max_message,
+            sips,
             ends: Vec::new(),
             posts: Vec::new(),
             requests: BTreeMap::new(),
@@ -229,6 +241,9 @@ impl World {
         }
         for post in &self.posts {
             post.check(&mut self.coverage);
+        }
+        if let Some(sim) = self.engine.sim() {
+            self.coverage.tally = sim.tally();
         }
         coverage.add(&self.coverage);
         self.steps
@@ -333,6 +348,8 @@ pub(crate) struct Coverage {
     pub(crate) failed_connects: u64,
     pub(crate) failed_accepts: u64,
     pub(crate) turned_away: u64,
+    /// What only some pollers can do.
+    tally: Tally,
 }
 
 impl Coverage {
@@ -359,10 +376,24 @@ impl Coverage {
         for (sum, number) in self.numbers().into_iter().zip(other.numbers()) {
             *sum += *number;
         }
+        self.tally.add(&other.tally);
     }
 
     pub(crate) fn assert_complete(&mut self) {
         let seen = self.numbers().into_iter().all(|number| *number > 0);
         assert!(seen, "something never happens: {self:?}");
+        let Tally {
+            edges,
+            flows,
+            ends_of_flows,
+            renewed_edges,
+            spins_that_paid,
+            vain_spins,
+            ..
+        } = self.tally;
+        let flowed = flows.min(ends_of_flows);
+        let spun = spins_that_paid.min(vain_spins);
+        let tuned = edges.min(renewed_edges).min(flowed).min(spun);
+        assert!(tuned > 0, "a tuned path is never gone: {:?}", self.tally);
     }
 }

@@ -11,8 +11,6 @@ pub(crate) struct Desk {
     pub(crate) ledger: Arc<Mutex<Ledger>>,
     /// Whose turn it is.
     pub(crate) object: u64,
-    /// Whether other threads and the kernel can wake the loop from its sleep.
-    pub(crate) is_woken: bool,
     tokens: u64,
     /// Whether handles stay open until the loop is over. A handle that closes keeps the loop from
     /// sleeping and from being over, whatever else it has forgotten.
@@ -22,7 +20,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(engine: Engine, mut random: Random, is_woken: bool) -> Desk {
+    pub(crate) fn new(engine: Engine, mut random: Random) -> Desk {
         Desk {
             closes_late: random.chance(1, 2),
             late: Vec::new(),
@@ -30,7 +28,6 @@ impl Desk {
             random,
             ledger: Arc::default(),
             object: 0,
-            is_woken,
             tokens: 0,
         }
     }

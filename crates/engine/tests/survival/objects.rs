@@ -4,7 +4,7 @@
 use crate::desk::Desk;
 use crate::ledger::Kind;
 use blacklight_engine::{
-    Command, Engine, Errno, Event, Job, Key, Readiness, StringsBuf, Token, WorkKind,
+    Action, Command, Engine, Errno, Event, Job, Key, Readiness, StringsBuf, Token, WorkKind,
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::fs;
@@ -211,9 +211,11 @@ impl Sends {
 
     fn send(&self, desk: &mut Desk) {
         let sender = self.sender.clone();
-        match desk.is_woken && desk.random.chance(1, 3) {
-            true => drop(std::thread::spawn(move || sender.send())),
-            false => sender.send(),
+        let delay_ns = desk.random.below(30_000);
+        match (desk.random.below(3), desk.engine.sim()) {
+            (0, _) => drop(std::thread::spawn(move || sender.send())),
+            (1, Some(sim)) => sim.schedule(delay_ns, Action::Send(sender)),
+            _ => sender.send(),
         }
     }
 }

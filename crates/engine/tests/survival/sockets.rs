@@ -20,10 +20,10 @@ struct Slice(*const u8, usize);
 /// What the engine is lent until it has reported it. Objects live as long as the engine.
 #[derive(Default)]
 #[allow(clippy::vec_box, reason = "the engine knows where the entries are")]
-struct Lent(Vec<Box<Slice>>);
+pub(crate) struct Lent(Vec<Box<Slice>>);
 
 impl Lent {
-    fn lend(&mut self, len: usize) -> Buffers {
+    pub(crate) fn lend(&mut self, len: usize) -> Buffers {
         self.0.push(Box::new(Slice(BYTES.as_ptr(), len)));
         let slice = self.0.last_mut().expect("it has just been pushed");
         // SAFETY: the entry stays where it is for as long as the engine is there.
@@ -31,7 +31,7 @@ impl Lent {
     }
 }
 
-fn descriptor(file: impl Into<OwnedFd>) -> Descriptor {
+pub(crate) fn descriptor(file: impl Into<OwnedFd>) -> Descriptor {
     // SAFETY: whoever had it has given it away.
     unsafe { Descriptor::adopt(file.into().into_raw_fd()) }
 }
