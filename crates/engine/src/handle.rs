@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Idle,
     Prepare,
     Check,
-    Async(crate::wakeup::Ticket),
+    Async(crate::mailbox::Ticket),
     /// A poll handle and its I/O watcher.
     Poll(u32),
     /// A TCP, pipe or terminal handle, by its index in the table of streams.

@@ -13,9 +13,9 @@
 
 use crate::engine::Engine;
 use crate::event::Token;
+use crate::mailbox::Mailbox;
 use crate::poller::Mechanism;
 use crate::pool::leading_number;
-use crate::wakeup::Mailbox;
 use blacklight_sys::Errno;
 use blacklight_sys::io_uring::{Operation, Ring};
 

@@ -333,7 +333,7 @@ impl Engine {
     /// The end of a run: senders must wake whoever waits for us from now on.
     fn finish(&mut self) -> Phase {
         self.stop_requested = false;
-        self.receiver.mailbox.rest();
+        self.receiver.rest();
         self.signals.rest();
         Phase::Done
     }

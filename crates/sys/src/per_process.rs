@@ -21,6 +21,7 @@ extern "C" fn in_child() {
 
 /// A number that is another in a child made by `fork` than in its parent, provided that the
 /// parent has made some [`PerProcess`] value before, or has called [`watch_forks`].
+#[inline]
 pub fn generation() -> u64 {
     GENERATION.load(Relaxed)
 }

@@ -4,7 +4,7 @@
 //! never be read, which saves a system call per wake-up.
 
 use super::{BATCH, Batch};
-use crate::wakeup::Mailbox;
+use crate::mailbox::Mailbox;
 use blacklight_sys::epoll::{EDGE, Events};
 use blacklight_sys::poll::POLLIN;
 use blacklight_sys::signal::SignalSet;

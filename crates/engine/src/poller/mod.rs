@@ -14,7 +14,7 @@ mod sim;
 pub(crate) use sim::Call;
 pub use sim::{Action, Faults, Sim, Tally};
 
-use crate::wakeup::Mailbox;
+use crate::mailbox::Mailbox;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, clock, fd};

@@ -4,7 +4,7 @@
 //! one moves the last into its place.
 
 use super::{BATCH, Batch};
-use crate::wakeup::Mailbox;
+use crate::mailbox::Mailbox;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::poll::{POLLIN, poll, pollfd};
 use blacklight_sys::signal::SignalSet;

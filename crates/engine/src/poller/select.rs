@@ -7,7 +7,7 @@
 //! loop turns until somebody reads them: select cannot be asked for less.
 
 use super::Batch;
-use crate::wakeup::Mailbox;
+use crate::mailbox::Mailbox;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::poll::{POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP, poll, pollfd};
 use blacklight_sys::select::{FD_SETSIZE, FdSet, select};

@@ -22,12 +22,12 @@
 
 use super::epoll::Epoll;
 use super::{BATCH, Batch};
-use crate::wakeup::{Mailbox, Sender};
+use crate::mailbox::{Mailbox, Sender};
 use blacklight_sys::epoll::{EDGE, ONCE};
+use blacklight_sys::fallible::Arc;
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLNVAL, poll, pollfd};
 use blacklight_sys::{Errno, RawFd, Timeout};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// How often, in parts of 256, the simulated kernel misbehaves.
 #[derive(Clone, Copy, Default, Debug)]

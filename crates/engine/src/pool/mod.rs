@@ -25,9 +25,9 @@
 
 mod queue;
 
+use crate::mailbox::Mailbox;
 use crate::slab::{Key, Slab};
 use crate::spin::{self, Spin, Try};
-use crate::wakeup::Mailbox;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::thread::{Body, Thread};
