@@ -512,7 +512,7 @@ fn what_no_worker_has_yet_can_be_cancelled() {
         assert_eq!(uv_fs_close(loop_.ptr(), close, file.0, cb), 0);
         for req in [rename, write, stat, close] {
             assert_eq!(uv_cancel(req.cast()), 0);
-            assert_eq!(uv_cancel(req.cast()), -libc::EBUSY);
+            assert_eq!(uv_cancel(req.cast()), 0, "it is cancelled already");
         }
     }
     drop(gate);

@@ -146,7 +146,7 @@ fn a_read_that_waits_can_be_cancelled() {
         // SAFETY: the loop is ours.
         assert_eq!(unsafe { uv_loop_close(loop_.ptr()) }, -libc::EBUSY);
         assert_eq!(cancel(&mut one.request), 0);
-        assert_eq!(cancel(&mut one.request), -libc::EBUSY);
+        assert_eq!(cancel(&mut one.request), 0, "it is cancelled already");
         assert_eq!(
             one.request.result(),
             0,

@@ -132,7 +132,7 @@ fn cancelling_at_each_stage() {
             );
         }
         assert_eq!(uv_cancel(&mut to_cancel), 0);
-        assert_eq!(uv_cancel(&mut to_cancel), -libc::EBUSY, "once is enough");
+        assert_eq!(uv_cancel(&mut to_cancel), 0, "it is cancelled already");
         assert_eq!(cancelled.all(), (0, 0, 0), "the callback comes later");
         assert_eq!(uv_run(&mut *lp, 2), 1);
         assert_eq!(cancelled.all(), (0, 1, -libc::ECANCELED));
