@@ -92,9 +92,8 @@ static int with_fd(uv_fs_t* req, int op, long* slot, uv_fs_cb cb) {
     case 11: return uv_fs_fchown(&loop, req, fd, -1, -1, cb);
     default: {
       unsigned to = below(FDS);
-      /* Not compared: sending to a file opened for appending, and sending no bytes, which ours does
-       * without a look at the descriptors. */
-      return uv_fs_sendfile(&loop, req, append[to] ? -1 : fds[to], fd, (long) below(50), 1 + below(100), cb);
+      /* Not compared: sending to a file opened for appending. */
+      return uv_fs_sendfile(&loop, req, append[to] ? -1 : fds[to], fd, (long) below(50), below(100), cb);
     }
   }
 }
@@ -131,7 +130,8 @@ static int with_path(uv_fs_t* req, int op, uv_fs_cb cb) {
        * directory ours knows that it cannot be copied before it looks at the destination. */
       value = (int[]){0, UV_FS_COPYFILE_EXCL, UV_FS_COPYFILE_FICLONE, UV_FS_COPYFILE_FICLONE_FORCE, 8, -1}[below(6)];
       unlink("files/new");
-      return uv_fs_copyfile(&loop, req, path, stat(path, &at) == 0 && S_ISDIR(at.st_mode) ? "files/new" : fresh(), value, cb);
+      unlink("copy");
+      return uv_fs_copyfile(&loop, req, path, stat(path, &at) == 0 && S_ISDIR(at.st_mode) ? "copy" : fresh(), value, cb);
   }
 }
 

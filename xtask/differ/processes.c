@@ -11,7 +11,6 @@ struct child {
   uv_pipe_t pipes[3];
   int count, number, bytes[3];
 };
-static char room[4096];
 
 static void on_gone(uv_handle_t* handle) {
   struct child* child = handle->data;
@@ -22,10 +21,6 @@ static void part(struct child* child, uv_handle_t* handle) {
   handle->data = child;
   child->count++;
   awaited++;
-}
-static void on_alloc(uv_handle_t* handle, size_t size, uv_buf_t* buf) {
-  (void) handle; (void) size;
-  *buf = uv_buf_init(room, sizeof room);
 }
 static void on_read(uv_stream_t* stream, ssize_t nread, const uv_buf_t* buf) {
   struct child* child = stream->data;
