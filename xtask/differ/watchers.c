@@ -179,6 +179,22 @@ static void give_up_unready(void) {
   unready = NULL;
 }
 
+static void on_second_gone(uv_handle_t* handle) {
+  awaited--;
+  free(handle);
+}
+static void second_poll(int number, int fd) {
+  uv_poll_t* second = calloc(1, sizeof *second);
+  int result = uv_poll_init(&loop, second, fd);
+  say("poll %d twice: %s", number, name(result));
+  if (result == 0) {
+    uv_close((uv_handle_t*) second, on_second_gone);
+    awaited++;
+  } else {
+    free(second);
+  }
+}
+
 int poll_op(void) {
   struct polled* polled = calloc(1, sizeof *polled);
   unsigned form = below(8), what = below(64);
@@ -190,13 +206,11 @@ int poll_op(void) {
   meddle(form, polled->fds, what);
   result = below(2) ? uv_poll_init(&loop, &polled->poll, polled->fds[0]) : uv_poll_init_socket(&loop, &polled->poll, polled->fds[0]);
   say("poll %d form %u what %u: %s", polled->number, form, what, name(result));
-  if (below(8) == 0) {
-    uv_poll_t second;
-    say("poll %d twice: %s", polled->number, name(uv_poll_init(&loop, &second, polled->fds[0])));
-  }
+  if (below(8) == 0) second_poll(polled->number, polled->fds[0]);
   if (!ready(polled->fds[0], system_events(polled->next), 0)) polled->next = 0;
   result = uv_poll_start(&polled->poll, mask, on_poll);
   say("poll %d start %d: %s", polled->number, mask, name(result));
+  if (below(8) == 0) second_poll(polled->number, polled->fds[0]);
   if (mask != 0 && ready(polled->fds[0], system_events(mask), 0)) awaited++;
   else unready = polled;
   return 1;
