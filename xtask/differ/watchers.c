@@ -171,6 +171,21 @@ static short system_events(int mask) {
                   (mask & UV_DISCONNECT ? POLLRDHUP : 0) | (mask & UV_PRIORITIZED ? POLLPRI : 0));
 }
 
+static int told(int fd, int mask) { return mask != 0 && ready(fd, system_events(mask), 0); }
+
+/* select(2) has no word for a hang-up to those who do not want to read, nor for an error to those who
+ * want only urgent data: a library that waits with it cannot know. */
+static int untold_by_select(int fd, int mask) {
+  fd_set sets[3];
+  struct timeval now = {0, 0};
+  if (strcmp(poller, "select") != 0 || !told(fd, mask)) return 0;
+  for (int i = 0; i < 3; i++) FD_ZERO(&sets[i]);
+  if (mask & (UV_READABLE | UV_DISCONNECT)) FD_SET(fd, &sets[0]);
+  if (mask & UV_WRITABLE) FD_SET(fd, &sets[1]);
+  if (mask & UV_PRIORITIZED) FD_SET(fd, &sets[2]);
+  return select(fd + 1, &sets[0], &sets[1], &sets[2], &now) == 0;
+}
+
 static void give_up_unready(void) {
   if (unready == NULL) return;
   say("poll %d stop: %s", unready->number, name(uv_poll_stop(&unready->poll)));
@@ -207,11 +222,12 @@ int poll_op(void) {
   result = below(2) ? uv_poll_init(&loop, &polled->poll, polled->fds[0]) : uv_poll_init_socket(&loop, &polled->poll, polled->fds[0]);
   say("poll %d form %u what %u: %s", polled->number, form, what, name(result));
   if (below(8) == 0) second_poll(polled->number, polled->fds[0]);
-  if (!ready(polled->fds[0], system_events(polled->next), 0)) polled->next = 0;
+  if (!told(polled->fds[0], polled->next) || untold_by_select(polled->fds[0], polled->next)) polled->next = 0;
+  if (untold_by_select(polled->fds[0], mask)) mask = 0;
   result = uv_poll_start(&polled->poll, mask, on_poll);
   say("poll %d start %d: %s", polled->number, mask, name(result));
   if (below(8) == 0) second_poll(polled->number, polled->fds[0]);
-  if (mask != 0 && ready(polled->fds[0], system_events(mask), 0)) awaited++;
+  if (told(polled->fds[0], mask)) awaited++;
   else unready = polled;
   return 1;
 }
