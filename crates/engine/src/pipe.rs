@@ -4,9 +4,8 @@ use crate::engine::Engine;
 use crate::event::Token;
 use crate::handle::HandleKind;
 use crate::slab::Key;
-use blacklight_sys::Errno;
 use blacklight_sys::socket::{self, Address};
-use std::ffi::CString;
+use blacklight_sys::{Errno, fallible};
 
 impl Engine {
     /// Makes a pipe handle, over which other handles can be passed if `ipc`.
@@ -51,11 +50,7 @@ impl Engine {
         let address = Address::unix(name).ok_or(Errno::ENAMETOOLONG)?;
         let path = match name.first() {
             None | Some(0) => None,
-            Some(_) => Some(
-                CString::new(name)
-                    .map_err(|_| Errno::EINVAL)?
-                    .into_boxed_c_str(),
-            ),
+            Some(_) => Some(fallible::c_string(name)?.into_boxed_c_str()),
         };
         if path.is_some() {
             // What has been bound cannot be taken back, so room for its path comes first.

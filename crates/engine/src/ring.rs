@@ -16,8 +16,8 @@ use crate::event::Token;
 use crate::mailbox::Mailbox;
 use crate::poller::Mechanism;
 use crate::pool::leading_number;
-use blacklight_sys::Errno;
 use blacklight_sys::io_uring::{Operation, Ring};
+use blacklight_sys::{Errno, fallible};
 
 /// What a loop has for a ring.
 #[derive(Default, Debug)]
@@ -47,11 +47,9 @@ impl RingState {
             let setting = setting.trim_start();
             leading_number(setting.strip_prefix('+').unwrap_or(setting)) > 0
         });
-        match is_wanted.then(|| Ring::new(&mailbox.eventfd)) {
-            Some(Ok(ring)) => RingState::Made(LoopRing {
-                ring: Box::new(ring),
-                due: 0,
-            }),
+        let ring = is_wanted.then(|| Ring::new(&mailbox.eventfd).and_then(fallible::try_box));
+        match ring {
+            Some(Ok(ring)) => RingState::Made(LoopRing { ring, due: 0 }),
             _ => RingState::Never,
         }
     }

@@ -17,7 +17,7 @@
 //!
 //! [`Spinning`] turns all of it off for a loop, and for the pool's workers after a request of that loop.
 
-use blacklight_sys::{Errno, clock};
+use blacklight_sys::{Errno, clock, cpu};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How long to wait awake for other threads of this process.
@@ -193,8 +193,7 @@ pub(crate) fn processors() -> u32 {
     static PROCESSORS: AtomicU32 = AtomicU32::new(0);
     match PROCESSORS.load(Relaxed) {
         0 => {
-            let known = std::thread::available_parallelism();
-            let known = known.map_or(1, |known| known.get() as u32);
+            let known = cpu::parallelism() as u32;
             PROCESSORS.store(known, Relaxed);
             known
         }

@@ -438,7 +438,7 @@ impl Engine {
         }
         let spin = match requests {
             0 => self.spin.begin(),
-            _ => Pool::get().begin_waiting(&mut self.spin),
+            _ => Pool::get().and_then(|pool| pool.begin_waiting(&mut self.spin)),
         };
         let Some(spin) = spin else {
             return false;

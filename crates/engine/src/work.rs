@@ -44,7 +44,7 @@ impl Engine {
         kind: WorkKind,
         job: Job,
     ) -> Result<RequestKey, Errno> {
-        let pool = Pool::get();
+        let pool = Pool::obtain()?;
         let lp = match self.receiver.place() {
             Some(place) => place,
             None => self.receiver.enrol(pool)?,
@@ -88,7 +88,8 @@ impl Engine {
     /// engine is borrowed: what a closure owns may use the loop when it is dropped.
     pub fn work_take_back(&mut self, key: RequestKey) -> Result<Job, Errno> {
         let place = self.receiver.place().ok_or(Errno::EBUSY)?;
-        let task = Pool::get().cancel(key.0, place).ok_or(Errno::EBUSY)?;
+        let task = Pool::get().and_then(|pool| pool.cancel(key.0, place));
+        let task = task.ok_or(Errno::EBUSY)?;
         self.receiver.cancel_request(task.cell);
         Ok(task.job)
     }

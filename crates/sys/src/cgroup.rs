@@ -6,10 +6,9 @@
 //! has its limits in the first. Inside a container a group's path may be the host's, of which
 //! only the root can be seen; then that is where the container's limits are.
 
-use crate::text;
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use crate::{fallible, text};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// Where the trees are.
@@ -41,21 +40,33 @@ struct Group {
 }
 
 impl Group {
-    fn new(top: &Path, path: &[u8]) -> Group {
+    /// The group with that path below a tree's root. `None` without memory.
+    fn new(top: PathBuf, path: &[u8]) -> Option<Group> {
         let below = path.iter().position(|&byte| byte != b'/');
-        let path = &path[below.unwrap_or(path.len())..];
-        Group {
-            path: top.join(OsStr::from_bytes(path)),
-            top: top.to_path_buf(),
-        }
+        let path = join(&top, &path[below.unwrap_or(path.len())..])?;
+        Some(Group { path, top })
     }
+}
+
+/// A path below a directory, or the directory's own if there is nothing below. `None` without
+/// memory.
+fn join(directory: &Path, below: &[u8]) -> Option<PathBuf> {
+    let directory = directory.as_os_str().as_bytes();
+    let pieces: &[&[u8]] = match below {
+        [] => &[directory],
+        below => &[directory, b"/", below],
+    };
+    Some(OsString::from_vec(fallible::joined(pieces).ok()?).into())
 }
 
 impl Cgroups {
     /// The groups of this process, unless the kernel does not say.
     pub fn current() -> Option<Cgroups> {
-        let membership = fs::read("/proc/self/cgroup").ok()?;
-        Some(Cgroups::parse(membership, |path| fs::read(path).ok()))
+        let membership = text::read(c"/proc/self/cgroup").ok()?;
+        Some(Cgroups::parse(membership, |path| {
+            let path = fallible::c_string(path.as_os_str().as_bytes()).ok()?;
+            text::read(&path).ok()
+        }))
     }
 }
 
@@ -69,7 +80,7 @@ impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
     /// Our group in the one tree of the second generation, if no tree of the first is in use.
     fn unified(&self) -> Option<Group> {
         let path = text::lines(&self.membership).next()?.strip_prefix(b"0::")?;
-        Some(Group::new(Path::new(ROOT), path))
+        Group::new(join(Path::new(ROOT), b"")?, path)
     }
 
     /// Our group in the tree of a controller of the first generation.
@@ -79,14 +90,16 @@ impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
             let (controllers, path) = (fields.next()?, fields.next()?);
             let mut each = controllers.split(|&byte| byte == b',');
             let found = each.any(|controller| controller == name);
-            let top = Path::new(ROOT).join(OsStr::from_bytes(controllers));
-            found.then(|| Group::new(&top, path))
+            match found {
+                true => Group::new(join(Path::new(ROOT), controllers)?, path),
+                false => None,
+            }
         })
     }
 
     /// What a file says, without the end of the line.
     fn file(&self, directory: &Path, file: &str) -> Option<Vec<u8>> {
-        let mut text = (self.read)(&directory.join(file))?;
+        let mut text = (self.read)(&join(directory, file.as_bytes())?)?;
         text.truncate(text.trim_ascii_end().len());
         Some(text)
     }
@@ -165,6 +178,7 @@ impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
 mod tests {
     use super::*;
     use std::collections::HashMap;
+    use std::ffi::OsStr;
 
     /// Groups whose only files are the given ones.
     fn groups(

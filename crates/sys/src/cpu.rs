@@ -3,9 +3,9 @@
 
 use crate::Errno;
 use crate::cgroup::Cgroups;
+use crate::fallible::{self, Short};
 use crate::text;
 use std::collections::HashMap;
-use std::fs;
 
 /// What a processor has done since the machine was started, in milliseconds.
 #[allow(missing_docs, reason = "the names are the kernel's")]
@@ -31,16 +31,26 @@ pub struct Cpu {
 
 /// The processors that are online, in the order of their numbers.
 pub fn all() -> Result<Vec<Cpu>, Errno> {
-    let stat = fs::read("/proc/stat")?;
-    let models = fs::read("/proc/cpuinfo").unwrap_or_default();
-    let models = parse_models(&models);
-    let cpu = |(number, times)| Cpu {
-        model: models.get(&number).cloned().unwrap_or("unknown".into()),
-        speed_mhz: max_frequency_mhz(number).unwrap_or(0),
-        times,
+    let stat = text::read(c"/proc/stat")?;
+    let models = match text::read(c"/proc/cpuinfo") {
+        Err(Errno::ENOMEM) => return Err(Errno::ENOMEM),
+        models => models.unwrap_or_default(),
     };
-    let times = parse_times(&stat, tick_ms());
-    Ok(times.into_iter().map(cpu).collect())
+    let mut models = parse_models(&models)?;
+    let mut cpus = Vec::new();
+    for (number, times) in parse_times(&stat, tick_ms())? {
+        let model = match models.remove(&number) {
+            Some(model) => model,
+            None => text::lossy(b"unknown")?,
+        };
+        let cpu = Cpu {
+            model,
+            speed_mhz: max_frequency_mhz(number).unwrap_or(0),
+            times,
+        };
+        fallible::push(&mut cpus, cpu)?;
+    }
+    Ok(cpus)
 }
 
 /// How many milliseconds the kernel's unit of time has.
@@ -52,7 +62,7 @@ fn tick_ms() -> u64 {
 
 /// The processors and what they have done, by `/proc/stat`, in the order of their numbers. Their
 /// lines are those that start with `cpu` and a number. A line without a number is the sum of all.
-pub fn parse_times(stat: &[u8], tick_ms: u64) -> Vec<(u32, CpuTimes)> {
+pub fn parse_times(stat: &[u8], tick_ms: u64) -> Result<Vec<(u32, CpuTimes)>, Errno> {
     let line = |line| {
         let mut fields = text::words(<[u8]>::strip_prefix(line, b"cpu")?);
         let number: u32 = text::number(fields.next()?)?;
@@ -69,14 +79,17 @@ pub fn parse_times(stat: &[u8], tick_ms: u64) -> Vec<(u32, CpuTimes)> {
     };
     // The sum's first field is no processor, even though it may look like one.
     let lines = text::lines(stat).filter(|line| !line.starts_with(b"cpu "));
-    let mut times: Vec<_> = lines.filter_map(line).collect();
-    times.sort_by_key(|&(number, _)| number);
-    times
+    let mut times = Vec::new();
+    for time in lines.filter_map(line) {
+        fallible::push(&mut times, time)?;
+    }
+    times.sort_unstable_by_key(|&(number, _)| number);
+    Ok(times)
 }
 
 /// The models by the processors' numbers, by `/proc/cpuinfo`. The file has a paragraph for each
 /// processor, which begins with its number.
-pub fn parse_models(cpuinfo: &[u8]) -> HashMap<u32, String> {
+pub fn parse_models(cpuinfo: &[u8]) -> Result<HashMap<u32, String>, Errno> {
     let mut models = HashMap::new();
     let mut number = None;
     for line in text::lines(cpuinfo) {
@@ -88,17 +101,19 @@ pub fn parse_models(cpuinfo: &[u8]) -> HashMap<u32, String> {
             (b"processor", _) => number = text::number(value.trim_ascii()),
             (b"model name", Some(number)) => {
                 let model = value.strip_prefix(b" ").unwrap_or(value);
-                models.insert(number, String::from_utf8_lossy(model).into_owned());
+                models.try_reserve(1)?;
+                models.insert(number, text::lossy(model)?);
             }
             _ => {}
         }
     }
-    models
+    Ok(models)
 }
 
 fn max_frequency_mhz(number: u32) -> Option<u32> {
-    let path = format!("/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_max_freq");
-    let khz: u32 = text::number(fs::read(path).ok()?.trim_ascii_end())?;
+    let path = format_args!("/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_max_freq");
+    let file = text::read(Short::format(path).as_c_str()).ok()?;
+    let khz: u32 = text::number(file.trim_ascii_end())?;
     Some(khz / 1000)
 }
 
@@ -129,7 +144,7 @@ mod tests {
     fn times_are_in_the_order_of_the_processors() {
         let stat = "cpu  1 2 3 4 5 6 7 8\ncpu10 1 2 3 4 5 6 7\ncpu2 10 20 30 40 50 60\n\
                     cpu3 1 2 3\nintr 1 2 3 4 5 6 7\ncpufreq 1 2 3 4 5 6\n";
-        let times = parse_times(stat.as_bytes(), 10);
+        let times = parse_times(stat.as_bytes(), 10).unwrap();
         let numbers: Vec<_> = times.iter().map(|&(number, _)| number).collect();
         assert_eq!(numbers, [2, 10]);
         let expected = CpuTimes {
@@ -145,14 +160,17 @@ mod tests {
     #[test]
     fn times_at_the_end_of_their_range_do_not_overflow() {
         let stat = format!("cpu0 {} 1 1 1 1 1\n", u64::MAX);
-        assert_eq!(parse_times(stat.as_bytes(), 10)[0].1.user, u64::MAX);
+        assert_eq!(
+            parse_times(stat.as_bytes(), 10).unwrap()[0].1.user,
+            u64::MAX
+        );
     }
 
     #[test]
     fn each_processor_has_its_own_model() {
         let cpuinfo = "model name\t: nobody's\nprocessor\t: 0\nmodel name\t: big: one\n\n\
                        processor\t: 3\nvendor_id\t: x\nmodel name\t: LITTLE\n";
-        let models = parse_models(cpuinfo.as_bytes());
+        let models = parse_models(cpuinfo.as_bytes()).unwrap();
         assert_eq!(models.len(), 2);
         assert_eq!(models[&0], "big: one");
         assert_eq!(models[&3], "LITTLE");

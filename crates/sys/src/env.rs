@@ -3,7 +3,7 @@
 //! It is the C library's, which guards it against nobody: Rust's own functions take a lock that
 //! C code does not know of. Hence each function here asks its caller for peace.
 
-use crate::{Errno, check};
+use crate::{Errno, check, fallible};
 use std::ffi::{CStr, c_char};
 
 /// The value of a variable.
@@ -11,12 +11,15 @@ use std::ffi::{CStr, c_char};
 /// # Safety
 ///
 /// No other thread changes the environment meanwhile.
-pub unsafe fn get(name: &CStr) -> Option<Vec<u8>> {
+pub unsafe fn get(name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
     // SAFETY: the name ends in a NUL, and the caller keeps the environment as it is until we
     // have copied the value.
     unsafe {
         let value = libc::getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes().to_vec())
+        match value.is_null() {
+            true => Ok(None),
+            false => fallible::copied(CStr::from_ptr(value).to_bytes()).map(Some),
+        }
     }
 }
 
@@ -54,7 +57,7 @@ pub struct Variable {
 /// # Safety
 ///
 /// No other thread changes the environment meanwhile.
-pub unsafe fn all() -> Vec<Variable> {
+pub unsafe fn all() -> Result<Vec<Variable>, Errno> {
     let mut found = Vec::new();
     // SAFETY: `environ` is null or an array of C strings with null at its end, and the caller
     // keeps it as it is.
@@ -63,11 +66,11 @@ pub unsafe fn all() -> Vec<Variable> {
         while !entry.is_null() && !(*entry).is_null() {
             let text = CStr::from_ptr(*entry).to_bytes();
             if let Some(name_len) = text.iter().position(|&byte| byte == b'=') {
-                let text = text.to_vec();
-                found.push(Variable { text, name_len });
+                let text = fallible::copied(text)?;
+                fallible::push(&mut found, Variable { text, name_len })?;
             }
             entry = entry.add(1);
         }
     }
-    found
+    Ok(found)
 }

@@ -3,6 +3,8 @@
 
 use crate::Errno;
 use std::alloc::{Layout, alloc};
+use std::ffi::{CStr, CString};
+use std::fmt::{self, Write};
 use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::ops::Deref;
@@ -22,6 +24,70 @@ pub fn try_box<T>(value: T) -> Result<Box<T>, Errno> {
         }
         memory.write(value);
         Ok(Box::from_raw(memory))
+    }
+}
+
+/// Adds an element at the end.
+pub fn push<T>(elements: &mut Vec<T>, element: T) -> Result<(), Errno> {
+    elements.try_reserve(1)?;
+    elements.push(element);
+    Ok(())
+}
+
+/// A copy of some bytes.
+pub fn copied(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
+    joined(&[bytes])
+}
+
+/// Several pieces, one after the other.
+pub fn joined(pieces: &[&[u8]]) -> Result<Vec<u8>, Errno> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(pieces.iter().map(|piece| piece.len()).sum())?;
+    pieces.iter().for_each(|piece| all.extend_from_slice(piece));
+    Ok(all)
+}
+
+/// A copy of some bytes with a NUL at its end, or `EINVAL` if there is one among them.
+pub fn c_string(bytes: &[u8]) -> Result<CString, Errno> {
+    CString::from_vec_with_nul(joined(&[bytes, b"\0"])?).map_err(|_| Errno::EINVAL)
+}
+
+/// A short text that needs no memory but its own. What does not fit is cut off.
+pub struct Short {
+    /// A zero follows the text.
+    bytes: [u8; Short::ROOM + 1],
+    len: usize,
+}
+
+impl Short {
+    const ROOM: usize = 127;
+
+    /// Writes a text.
+    pub fn format(text: fmt::Arguments<'_>) -> Short {
+        let bytes = [0; Short::ROOM + 1];
+        let mut short = Short { bytes, len: 0 };
+        // It fails only if what is to be written says so by itself.
+        let _ = short.write_fmt(text);
+        short
+    }
+
+    /// The text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// The text for C, up to the first NUL.
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    }
+}
+
+impl Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let len = text.len().min(Short::ROOM - self.len);
+        self.bytes[self.len..][..len].copy_from_slice(&text.as_bytes()[..len]);
+        self.len += len;
+        Ok(())
     }
 }
 
@@ -124,8 +190,8 @@ impl<T> Drop for Arc<T> {
     }
 }
 
-impl<T: std::fmt::Debug> std::fmt::Debug for Arc<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<T: fmt::Debug> fmt::Debug for Arc<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
@@ -153,6 +219,23 @@ mod tests {
         assert_eq!(drops.load(Relaxed), 0);
         drop(first);
         assert_eq!(drops.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn a_c_string_has_one_nul() {
+        assert_eq!(c_string(b"ab").unwrap().as_c_str(), c"ab");
+        assert_eq!(c_string(b"").unwrap().as_c_str(), c"");
+        assert_eq!(c_string(b"a\0b"), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn a_short_text_is_cut_where_the_room_ends() {
+        let short = Short::format(format_args!("{}-{}", 12, "x"));
+        assert_eq!(short.as_bytes(), b"12-x");
+        assert_eq!(short.as_c_str(), c"12-x");
+        let long = Short::format(format_args!("{:200}|", 7));
+        assert_eq!(long.as_bytes(), [b' '; Short::ROOM]);
+        assert_eq!(long.as_c_str().count_bytes(), Short::ROOM);
     }
 
     #[test]

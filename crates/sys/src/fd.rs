@@ -1,6 +1,6 @@
 //! What one can ask and set on any file descriptor.
 
-use crate::fallible::Arc;
+use crate::fallible::{self, Arc};
 use crate::{Errno, RawFd, check};
 use std::num::NonZeroI32;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -184,7 +184,10 @@ pub fn open_reserve() -> Result<Descriptor, Errno> {
 
 /// Sets the permissions of a file. There is none with an empty path, nor with an abstract name.
 pub fn set_mode(path: &[u8], mode: libc::mode_t) -> Result<(), Errno> {
-    let path = std::ffi::CString::new(path).map_err(|_| Errno::ENOENT)?;
+    let path = fallible::c_string(path).map_err(|error| match error {
+        Errno::EINVAL => Errno::ENOENT,
+        error => error,
+    })?;
     // SAFETY: the path is a C string.
     check(unsafe { libc::chmod(path.as_ptr(), mode) }).map(drop)
 }

@@ -1,9 +1,8 @@
 //! The machine that we run on: its names, how long it is up and how busy it is.
 
-use crate::{Errno, check, text};
+use crate::{Errno, check, fallible, text};
 use rustix::system::{Uname, sysinfo};
 use rustix::time::{ClockId, clock_gettime};
-use std::fs;
 
 /// The kernel's name, release and version, and the kind of machine:
 /// <https://man7.org/linux/man-pages/man2/uname.2.html>.
@@ -15,7 +14,7 @@ pub fn names() -> Uname {
 /// <https://man7.org/linux/man-pages/man2/gethostname.2.html>.
 pub fn hostname() -> Result<Vec<u8>, Errno> {
     // Linux has room for 64 bytes of it, POSIX for 255.
-    let mut name = vec![0u8; 256];
+    let mut name = fallible::copied(&[0; 256])?;
     // SAFETY: there is room for that many bytes, of which we keep one from being overwritten.
     check(unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) })?;
     let len = name.iter().position(|&byte| byte == 0);
@@ -26,14 +25,14 @@ pub fn hostname() -> Result<Vec<u8>, Errno> {
 /// Seconds since the machine was started. The kernel's file has hundredths of them, and is
 /// the one that containers put their own numbers in.
 pub fn uptime() -> f64 {
-    let file = fs::read("/proc/uptime").unwrap_or_default();
+    let file = text::read(c"/proc/uptime").unwrap_or_default();
     let uptime = numbers(&file).next();
     uptime.unwrap_or_else(|| clock_gettime(ClockId::Boottime).tv_sec as f64)
 }
 
 /// How many tasks were running or ready to, on the average of the last minute, five and fifteen.
 pub fn load_averages() -> [f64; 3] {
-    let file = fs::read("/proc/loadavg").unwrap_or_default();
+    let file = text::read(c"/proc/loadavg").unwrap_or_default();
     let mut numbers = numbers(&file);
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(one), Some(five), Some(fifteen)) => [one, five, fifteen],

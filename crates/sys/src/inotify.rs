@@ -6,10 +6,11 @@
 //! moved as a whole. Linux has no `inotify_add_watch` for an open directory, but `/proc` has a
 //! path for each.
 
+use crate::fallible::Short;
 use crate::{Errno, RawFd};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{Mode, OFlags};
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 pub use libc::{
@@ -91,7 +92,7 @@ impl Inotify {
 
     /// Watches a directory.
     pub fn watch_folder(&self, folder: &Folder) -> Result<i32, Errno> {
-        self.watch(&folder.link())
+        self.watch(folder.link().as_c_str())
     }
 
     /// Stops watching. The kernel may have done so before.
@@ -150,15 +151,15 @@ impl Folder {
     }
 
     /// A path that leads here, wherever this is, for as long as it is open.
-    pub fn link(&self) -> CString {
-        let link = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-        CString::new(link).unwrap_or_default()
+    pub fn link(&self) -> Short {
+        Short::format(format_args!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CString;
 
     #[test]
     fn records_are_told_apart() {

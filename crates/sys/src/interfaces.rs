@@ -1,7 +1,7 @@
 //! The addresses of network interfaces:
 //! <https://man7.org/linux/man-pages/man3/getifaddrs.3.html>.
 
-use crate::{Errno, check};
+use crate::{Errno, check, fallible};
 use std::ffi::{CStr, c_int, c_uint};
 
 /// An address of the internet, as the C library keeps it.
@@ -131,13 +131,14 @@ pub fn all() -> Result<Vec<InterfaceAddress>, Errno> {
         let same = |other: &&libc::ifaddrs| belongs_to(name, self::name(other));
         // Of several, the last: an alias with an entry of its own comes after the interface.
         let physical = list.running().filter(same).filter_map(physical).last();
-        found.push(InterfaceAddress {
-            name: name.to_vec(),
+        let address = InterfaceAddress {
+            name: fallible::copied(name)?,
             physical: physical.unwrap_or_default(),
             internal: entry.ifa_flags & libc::IFF_LOOPBACK as c_uint != 0,
             address,
             netmask,
-        });
+        };
+        fallible::push(&mut found, address)?;
     }
     Ok(found)
 }

@@ -5,7 +5,6 @@ use crate::cgroup::Cgroups;
 use crate::text;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::sysinfo;
-use std::fs;
 
 /// Bytes of memory that can be had without swapping.
 pub fn free() -> u64 {
@@ -47,7 +46,7 @@ pub fn available() -> u64 {
 
 /// Bytes of this process's memory that are in the machine's.
 pub fn resident_set() -> Result<usize, Errno> {
-    let pages = resident_pages(&fs::read("/proc/self/stat")?).ok_or(Errno::EINVAL)?;
+    let pages = resident_pages(&text::read(c"/proc/self/stat")?).ok_or(Errno::EINVAL)?;
     let bytes = pages.checked_mul(rustix::param::page_size());
     bytes.ok_or(Errno::EINVAL)
 }
@@ -61,7 +60,7 @@ pub fn resident_pages(stat: &[u8]) -> Option<usize> {
 }
 
 fn meminfo(what: &str) -> Option<u64> {
-    parse_meminfo(&fs::read("/proc/meminfo").ok()?, what)
+    parse_meminfo(&text::read(c"/proc/meminfo").ok()?, what)
 }
 
 /// The bytes that a line of `/proc/meminfo` states, whose beginning is `what`. Zero is as good as

@@ -1,14 +1,32 @@
 //! What a process asks and tells about itself.
 
 use crate::{Errno, RawFd, check};
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 
 pub use libc::rusage;
 
+/// Room that is enough for nearly all directories and costs little.
+const USUAL_PATH: usize = 256;
+
 /// The working directory: <https://man7.org/linux/man-pages/man3/getcwd.3.html>.
-pub fn working_directory() -> Result<CString, Errno> {
-    Ok(rustix::process::getcwd(Vec::new())?)
+pub fn working_directory() -> Result<Vec<u8>, Errno> {
+    let mut path: Vec<u8> = Vec::new();
+    let mut room = USUAL_PATH;
+    loop {
+        path.try_reserve_exact(room)?;
+        // SAFETY: there is that much room.
+        let found = unsafe { libc::getcwd(path.as_mut_ptr().cast(), path.capacity()) };
+        if !found.is_null() {
+            // SAFETY: the path is there, with a NUL at its end.
+            unsafe { path.set_len(CStr::from_ptr(found).count_bytes()) };
+            return Ok(path);
+        }
+        match Errno::last() {
+            Errno::ERANGE => room = path.capacity().saturating_mul(4),
+            error => return Err(error),
+        }
+    }
 }
 
 /// Changes the working directory: <https://man7.org/linux/man-pages/man2/chdir.2.html>.
@@ -17,8 +35,8 @@ pub fn change_directory(path: &CStr) -> Result<(), Errno> {
 }
 
 /// The path of the program: <https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html>.
-pub fn executable() -> Result<CString, Errno> {
-    Ok(rustix::fs::readlink(c"/proc/self/exe", Vec::new())?)
+pub fn executable() -> Result<Vec<u8>, Errno> {
+    crate::fs::path::readlink(c"/proc/self/exe")
 }
 
 /// Whose use of resources is asked for.

@@ -6,6 +6,7 @@
 //!
 //! <https://man7.org/linux/man-pages/man3/pthread_atfork.3.html>
 
+use crate::{Errno, fallible};
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
@@ -72,22 +73,22 @@ impl<T: Send + Sync> PerProcess<T> {
     /// This process's value, made by `make` if there is none. Threads that come at the same
     /// time may each make one; all get the same, and the others are dropped.
     #[inline]
-    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &'static T {
+    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> Result<&'static T, Errno> {
         match self.get() {
-            Some(value) => value,
+            Some(value) => Ok(value),
             None => self.make(make()),
         }
     }
 
     #[cold]
-    fn make(&self, value: T) -> &'static T {
+    fn make(&self, value: T) -> Result<&'static T, Errno> {
         watch_forks();
         let generation = generation();
-        let fresh = Box::into_raw(Box::new(Made {
+        let fresh = Box::into_raw(fallible::try_box(Made {
             generation,
             value,
             _inherited: self.made.load(Acquire),
-        }));
+        })?);
         let mut before = self.made.load(Acquire);
         loop {
             // SAFETY: as in `get`.
@@ -96,14 +97,14 @@ impl<T: Send + Sync> PerProcess<T> {
             {
                 // SAFETY: it came from `Box::into_raw` above and nobody else has seen it.
                 drop(unsafe { Box::from_raw(fresh) });
-                return &made.value;
+                return Ok(&made.value);
             }
             match self
                 .made
                 .compare_exchange_weak(before, fresh, AcqRel, Acquire)
             {
                 // SAFETY: as in `get`.
-                Ok(_) => return unsafe { &(*fresh).value },
+                Ok(_) => return Ok(unsafe { &(*fresh).value }),
                 Err(now) => before = now,
             }
         }
@@ -133,7 +134,9 @@ mod tests {
         assert!(VALUE.get().is_none());
         std::thread::scope(|scope| {
             for at in 0..8 {
-                scope.spawn(move || *VALUE.get_or_make(|| Mutex::new(0)).lock().unwrap() += at);
+                scope.spawn(move || {
+                    *VALUE.get_or_make(|| Mutex::new(0)).unwrap().lock().unwrap() += at
+                });
             }
         });
         assert_eq!(*VALUE.get().unwrap().lock().unwrap(), 28);
@@ -142,13 +145,13 @@ mod tests {
     #[test]
     fn a_child_has_its_own() {
         static VALUE: PerProcess<u32> = PerProcess::new();
-        assert_eq!(*VALUE.get_or_make(|| 1), 1);
+        assert_eq!(VALUE.get_or_make(|| 1), Ok(&1));
         // SAFETY: the child touches atomics and allocates a few bytes, which glibc allows
         // after fork, and leaves without running any destructors.
         unsafe {
             let child = libc::fork();
             if child == 0 {
-                let fresh = VALUE.get().is_none() && *VALUE.get_or_make(|| 2) == 2;
+                let fresh = VALUE.get().is_none() && VALUE.get_or_make(|| 2) == Ok(&2);
                 libc::_exit(i32::from(!fresh));
             }
             let mut status = 0;

@@ -6,10 +6,11 @@
 //! never waited for in [`reset`]: a signal handler that finds it taken has interrupted the
 //! very thread that holds it.
 
+use crate::fallible::Short;
 use crate::fd::{self, Descriptor};
 use crate::{Errno, RawFd, check};
 use std::cell::UnsafeCell;
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -105,23 +106,25 @@ pub fn reopen(fd: RawFd) -> Option<Descriptor> {
     let flags = direction | libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK;
     // The kernel's own link leads to the terminal even where its name is out of sight, in a
     // container for example; the name helps where there is no /proc.
-    let link = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
-    open(&link, flags).or_else(|| open(&name(fd)?, flags))
+    let link = Short::format(format_args!("/proc/self/fd/{fd}"));
+    open(link.as_c_str(), flags).or_else(|| {
+        let mut room = [0; 256];
+        open(name(fd, &mut room)?, flags)
+    })
 }
 
-fn open(path: &std::ffi::CStr, flags: libc::c_int) -> Option<Descriptor> {
+fn open(path: &CStr, flags: libc::c_int) -> Option<Descriptor> {
     // SAFETY: the path is a C string.
     let opened = check(unsafe { libc::open(path.as_ptr(), flags) }).ok()?;
     // SAFETY: the kernel just made this descriptor for us alone.
     Some(unsafe { Descriptor::adopt(opened) })
 }
 
-fn name(fd: RawFd) -> Option<CString> {
-    let mut name = [0u8; 256];
+fn name(fd: RawFd, room: &mut [u8]) -> Option<&CStr> {
     // SAFETY: the buffer has the size given.
-    let failed = unsafe { libc::ttyname_r(fd, name.as_mut_ptr().cast(), name.len()) };
+    let failed = unsafe { libc::ttyname_r(fd, room.as_mut_ptr().cast(), room.len()) };
     match failed {
-        0 => Some(std::ffi::CStr::from_bytes_until_nul(&name).ok()?.to_owned()),
+        0 => CStr::from_bytes_until_nul(room).ok(),
         _ => None,
     }
 }

@@ -1,6 +1,40 @@
 //! The kernel's texts: files of `/proc` and `/sys`, whose bytes need not be UTF-8.
 
+use crate::Errno;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
+use std::ffi::CStr;
 use std::str::FromStr;
+
+/// How much more room a file is offered at a time.
+const PIECE: usize = 4096;
+
+/// What a file says. The kernel does not know the sizes of its files beforehand.
+pub(crate) fn read(path: &CStr) -> Result<Vec<u8>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
+    let mut text = Vec::new();
+    loop {
+        text.try_reserve(PIECE)?;
+        if retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut text)))? == 0 {
+            return Ok(text);
+        }
+    }
+}
+
+/// The text, in which something else stands for what is no UTF-8.
+pub(crate) fn lossy(text: &[u8]) -> Result<String, Errno> {
+    let mut copy = String::new();
+    for chunk in text.utf8_chunks() {
+        copy.try_reserve(chunk.valid().len() + char::REPLACEMENT_CHARACTER.len_utf8())?;
+        copy.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            copy.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    Ok(copy)
+}
 
 /// The lines of a text, without their ends.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -1,8 +1,8 @@
 //! Users and groups: <https://man7.org/linux/man-pages/man3/getpwuid_r.3.html>,
 //! <https://man7.org/linux/man-pages/man3/getgrgid_r.3.html>.
 
-use crate::Errno;
 use crate::sync::check_number;
+use crate::{Errno, fallible};
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
 
@@ -39,7 +39,7 @@ pub struct Group {
 /// `None` of an entry is `ENOENT`.
 fn look_up<Entry, R>(
     call: impl Fn(*mut Entry, *mut c_char, usize, *mut *mut Entry) -> c_int,
-    copy: impl FnOnce(&Entry) -> R,
+    copy: impl FnOnce(&Entry) -> Result<R, Errno>,
 ) -> Result<R, Errno> {
     let mut room: Vec<c_char> = Vec::new();
     let mut size = FIRST_GUESS;
@@ -56,7 +56,7 @@ fn look_up<Entry, R>(
             Ok(()) if found.is_null() => return Err(Errno::ENOENT),
             // SAFETY: the function says that it has filled the entry, whose texts are in
             // `room`, which lives on.
-            Ok(()) => return Ok(copy(unsafe { entry.assume_init_ref() })),
+            Ok(()) => return copy(unsafe { entry.assume_init_ref() }),
             Err(Errno::ERANGE) => size *= 2,
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error),
@@ -67,11 +67,11 @@ fn look_up<Entry, R>(
 /// # Safety
 ///
 /// `text` is null or a C string.
-unsafe fn copied(text: *const c_char) -> Vec<u8> {
+unsafe fn copied(text: *const c_char) -> Result<Vec<u8>, Errno> {
     match text.is_null() {
-        true => Vec::new(),
+        true => Ok(Vec::new()),
         // SAFETY: the caller vouches for it.
-        false => unsafe { CStr::from_ptr(text) }.to_bytes().to_vec(),
+        false => fallible::copied(unsafe { CStr::from_ptr(text) }.to_bytes()),
     }
 }
 
@@ -83,13 +83,13 @@ impl User {
             |entry, room, size, found| unsafe { libc::getpwuid_r(uid, entry, room, size, found) },
             // SAFETY: the entry was filled, and its texts are C strings.
             |entry: &libc::passwd| unsafe {
-                User {
-                    name: copied(entry.pw_name),
+                Ok(User {
+                    name: copied(entry.pw_name)?,
                     uid: entry.pw_uid,
                     gid: entry.pw_gid,
-                    shell: copied(entry.pw_shell),
-                    home: copied(entry.pw_dir),
-                }
+                    shell: copied(entry.pw_shell)?,
+                    home: copied(entry.pw_dir)?,
+                })
             },
         )
     }
@@ -111,14 +111,14 @@ impl Group {
                 let mut members = Vec::new();
                 let mut member = entry.gr_mem;
                 while !member.is_null() && !(*member).is_null() {
-                    members.push(copied(*member));
+                    fallible::push(&mut members, copied(*member)?)?;
                     member = member.add(1);
                 }
-                Group {
-                    name: copied(entry.gr_name),
+                Ok(Group {
+                    name: copied(entry.gr_name)?,
                     gid: entry.gr_gid,
                     members,
-                }
+                })
             },
         )
     }
@@ -158,7 +158,7 @@ mod tests {
                 }
                 0
             },
-            |entry| *entry,
+            |entry| Ok(*entry),
         );
         assert_eq!(found, Ok(7));
         assert_eq!(calls.get(), 8);

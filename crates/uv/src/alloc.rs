@@ -61,11 +61,6 @@ pub(crate) unsafe fn unboxed<T>(value: *mut T) {
     }
 }
 
-/// A copy of `text` with a NUL at its end, or null.
-pub(crate) fn c_string(text: &str) -> *mut std::ffi::c_char {
-    c_bytes(text.as_bytes())
-}
-
 /// A copy of `text`, which need not be UTF-8, with a NUL at its end, or null.
 pub(crate) fn c_bytes(text: &[u8]) -> *mut std::ffi::c_char {
     let memory = malloc(text.len() + 1).cast::<u8>();

@@ -2,7 +2,7 @@
 
 use crate::{alloc, text};
 use blacklight_sys::library;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 /// A library, and what went wrong with it last.
@@ -14,16 +14,21 @@ pub struct uv_lib_t {
 
 const _: () = assert!(size_of::<uv_lib_t>() == 16);
 
+/// A message in memory of the program's allocator, or null if there is none.
+fn kept(message: &CStr) -> *mut c_char {
+    alloc::c_bytes(message.to_bytes())
+}
+
 /// Keeps a message in the place of an older one.
 ///
 /// # Safety
 ///
-/// `lib` was given to `uv_dlopen`.
-unsafe fn fail(lib: *mut uv_lib_t, message: CString) -> c_int {
-    // SAFETY: the message is from our allocator, or null.
+/// `lib` was given to `uv_dlopen`, and `message` is from [`kept`].
+unsafe fn fail(lib: *mut uv_lib_t, message: *mut c_char) -> c_int {
+    // SAFETY: both messages are from our allocator, or null.
     unsafe {
         alloc::free((*lib).errmsg.cast());
-        (*lib).errmsg = alloc::c_bytes(message.as_bytes());
+        (*lib).errmsg = message;
     }
     -1
 }
@@ -37,7 +42,7 @@ unsafe extern "C" fn uv_dlopen(filename: *const c_char, lib: *mut uv_lib_t) -> c
             handle: null_mut(),
             errmsg: null_mut(),
         });
-        match library::open(text::read(filename).ok()) {
+        match library::open(text::read(filename).ok(), kept) {
             Ok(handle) => (*lib).handle = handle,
             Err(message) => return fail(lib, message),
         }
@@ -67,7 +72,7 @@ unsafe extern "C" fn uv_dlsym(
 ) -> c_int {
     // SAFETY: the caller gives us an open library, a C string and room for an address.
     unsafe {
-        let found = library::symbol((*lib).handle, CStr::from_ptr(name));
+        let found = library::symbol((*lib).handle, CStr::from_ptr(name), kept);
         *ptr = *found.as_ref().unwrap_or(&null_mut());
         match found {
             Ok(_) => 0,

@@ -5,6 +5,7 @@ use crate::packed::Packed;
 use crate::{alloc, text};
 use blacklight_engine::Errno;
 use blacklight_sys::env;
+use std::borrow::Cow;
 use std::ffi::{c_char, c_int};
 
 /// A variable.
@@ -26,7 +27,7 @@ unsafe extern "C" fn uv_os_getenv(
     // SAFETY: the caller vouches for its name, its buffer and the environment.
     unsafe {
         text::fill(buffer, size, || {
-            env::get(text::read(name)?).ok_or(Errno::ENOENT)
+            env::get(text::read(name)?)?.ok_or(Errno::ENOENT)
         })
     }
 }
@@ -51,7 +52,10 @@ unsafe extern "C" fn uv_os_environ(items: *mut *mut uv_env_item_t, count: *mut c
         return Errno::EINVAL.code();
     }
     // SAFETY: the caller vouches for the environment.
-    let variables = unsafe { env::all() };
+    let variables = match unsafe { env::all() } {
+        Ok(variables) => variables,
+        Err(error) => return error.code(),
+    };
     // The `=` of a variable makes room for the NUL of its name.
     let bytes = variables.iter().map(|variable| variable.text.len() + 1);
     let packed = Packed::new(variables.len(), bytes.sum());
@@ -84,9 +88,10 @@ unsafe extern "C" fn uv_os_free_environ(items: *mut uv_env_item_t, _count: c_int
 /// # Safety
 ///
 /// No other thread changes the environment meanwhile.
-unsafe fn first(names: &[&std::ffi::CStr]) -> Option<Vec<u8>> {
+unsafe fn first(names: &[&std::ffi::CStr]) -> Result<Option<Vec<u8>>, Errno> {
     // SAFETY: the caller vouches for it.
-    names.iter().find_map(|name| unsafe { env::get(name) })
+    let mut values = names.iter().map(|name| unsafe { env::get(name) });
+    values.find_map(Result::transpose).transpose()
 }
 
 /// What the environment says, even if it is nothing, comes before what the system says.
@@ -94,7 +99,7 @@ unsafe fn first(names: &[&std::ffi::CStr]) -> Option<Vec<u8>> {
 unsafe extern "C" fn uv_os_homedir(buffer: *mut c_char, size: *mut usize) -> c_int {
     // SAFETY: the caller vouches for its buffer and the environment.
     unsafe {
-        text::fill(buffer, size, || match first(&[c"HOME"]) {
+        text::fill(buffer, size, || match first(&[c"HOME"])? {
             Some(home) => Ok(home),
             None => blacklight_sys::user::User::effective().map(|user| user.home),
         })
@@ -107,8 +112,8 @@ unsafe extern "C" fn uv_os_tmpdir(buffer: *mut c_char, size: *mut usize) -> c_in
     // SAFETY: the caller vouches for its buffer and the environment.
     unsafe {
         let status = text::fill(buffer, size, || {
-            let directory = first(&[c"TMPDIR", c"TMP", c"TEMP", c"TEMPDIR"]);
-            Ok(directory.unwrap_or_else(|| b"/tmp".to_vec()))
+            let directory = first(&[c"TMPDIR", c"TMP", c"TEMP", c"TEMPDIR"])?;
+            Ok(directory.map_or(Cow::Borrowed(&b"/tmp"[..]), Cow::Owned))
         });
         if status == 0 && *size > 1 && *buffer.add(*size - 1) == b'/' as c_char {
             *size -= 1;

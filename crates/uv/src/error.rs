@@ -2,7 +2,13 @@
 
 use crate::alloc;
 use blacklight_engine::Errno;
+use blacklight_sys::fallible::Short;
 use std::ffi::{CStr, c_char, c_int};
+
+/// What is said of a code that nobody knows.
+fn unknown(code: c_int) -> Short {
+    Short::format(format_args!("Unknown system error {code}"))
+}
 
 /// A text that lives for ever: for a code that nobody knows it is made up, and leaks, as
 /// libuv's documentation warns.
@@ -10,7 +16,7 @@ fn permanent(known: Option<&'static CStr>, code: c_int) -> *const c_char {
     if let Some(text) = known {
         return text.as_ptr();
     }
-    let text = alloc::c_string(&format!("Unknown system error {code}"));
+    let text = alloc::c_bytes(unknown(code).as_bytes());
     match text.is_null() {
         true => c"Unknown system error".as_ptr(),
         false => text,
@@ -28,14 +34,8 @@ unsafe fn copied(
     buffer: *mut c_char,
     size: usize,
 ) -> *mut c_char {
-    let unknown;
-    let text = match known {
-        Some(text) => text.to_bytes(),
-        None => {
-            unknown = format!("Unknown system error {code}");
-            unknown.as_bytes()
-        }
-    };
+    let unknown = unknown(code);
+    let text = known.map_or(unknown.as_bytes(), CStr::to_bytes);
     if let Some(room) = size.checked_sub(1) {
         let len = text.len().min(room);
         // SAFETY: `len` bytes and a NUL fit into the buffer.

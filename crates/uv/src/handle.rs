@@ -8,7 +8,8 @@ use crate::abi::{
 use crate::abi::{UV_FS_POLL, UV_SIGNAL, uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
 use crate::{engine, fs_poll, loop_, stream, udp};
 use blacklight_engine::Errno;
-use std::ffi::{CString, c_char, c_int, c_void};
+use blacklight_sys::fallible::Short;
+use std::ffi::{c_char, c_int, c_void};
 
 fn entry(type_: c_int) -> Option<&'static (&'static std::ffi::CStr, usize)> {
     HANDLE_TYPES.get(usize::try_from(type_).ok()?.checked_sub(1)?)
@@ -168,13 +169,17 @@ pub(crate) unsafe fn print(loop_: *mut uv_loop_t, stream: *mut libc::FILE, only_
         let name = entry(type_).map_or("?".into(), |entry| entry.0.to_string_lossy());
         let mark = |set, mark| if set { mark } else { '-' };
         let (referenced, active) = (mark(referenced, 'R'), mark(active, 'A'));
-        let text = format!("[{referenced}{active}-] {name:8} {handle:p}\n");
-        let text = CString::new(text).unwrap_or_default();
+        let text = format_args!("[{referenced}{active}-] {name:8} {handle:p}\n");
+        let text = Short::format(text);
         // SAFETY: the text ends in a NUL; the caller vouches for the stream.
         unsafe {
             match stream.is_null() {
-                true => drop(libc::write(2, text.as_ptr().cast(), text.count_bytes())),
-                false => drop(libc::fputs(text.as_ptr(), stream)),
+                true => drop(libc::write(
+                    2,
+                    text.as_bytes().as_ptr().cast(),
+                    text.as_bytes().len(),
+                )),
+                false => drop(libc::fputs(text.as_c_str().as_ptr(), stream)),
             }
         }
     };

@@ -39,11 +39,7 @@ extern "C" fn uv_kill(pid: Pid, signum: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_cwd(buffer: *mut c_char, size: *mut usize) -> c_int {
     // SAFETY: the caller vouches for its buffer.
-    unsafe {
-        text::fill(buffer, size, || {
-            own_process::working_directory().map(std::ffi::CString::into_bytes)
-        })
-    }
+    unsafe { text::fill(buffer, size, own_process::working_directory) }
 }
 
 /// Null is what the kernel takes it for: an address where nothing is.
@@ -62,7 +58,7 @@ unsafe extern "C" fn uv_exepath(buffer: *mut c_char, size: *mut usize) -> c_int 
     // SAFETY: the caller vouches for its buffer.
     unsafe {
         text::fill(buffer, size, || {
-            let mut path = own_process::executable()?.into_bytes();
+            let mut path = own_process::executable()?;
             path.truncate(room - 1);
             Ok(path)
         })

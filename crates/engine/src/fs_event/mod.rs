@@ -23,10 +23,10 @@ use crate::io::Owner;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::inotify::{self, Folder, Inotify, Record};
 use blacklight_sys::poll::POLLIN;
-use blacklight_sys::{Errno, RawFd};
+use blacklight_sys::{Errno, RawFd, fallible};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{CStr, CString};
-use tree::{Explore, Node, Watch, copied};
+use tree::{Explore, Node, Watch};
 
 /// Room for a few hundred records.
 const BATCH: usize = 32 * 1024;
@@ -68,11 +68,17 @@ impl Change {
 #[derive(Debug)]
 struct Monitor {
     token: Token,
-    /// As the program has given it.
-    path: CString,
+    /// As the program has given it. `None` when the monitor is no more.
+    path: Option<CString>,
     /// The root of a tree, for a recursive monitor of a directory.
     folder: Option<Folder>,
     root: u32,
+}
+
+impl Monitor {
+    fn path(&self) -> &CStr {
+        self.path.as_deref().unwrap_or_default()
+    }
 }
 
 /// Something to be told to a monitor that no record says.
@@ -148,37 +154,44 @@ impl FsEvents {
             Some(Err(Errno::ENOTDIR)) | None => None,
             Some(folder) => Some(folder?),
         };
-        let wd = match &folder {
-            Some(folder) => self.inotify().watch_folder(folder)?,
-            None => self.inotify().watch(path)?,
+        self.batch.try_reserve_exact(BATCH)?;
+        let monitor = Monitor {
+            token,
+            path: Some(fallible::c_string(path.to_bytes())?),
+            folder,
+            root: NIL,
         };
-        let explores = folder.is_some();
-        let monitor = copied(path.to_bytes()).and_then(|path| {
-            let monitor = Monitor {
-                token,
-                path: CString::new(path).map_err(|_| Errno::EINVAL)?,
-                folder,
-                root: NIL,
-            };
-            Ok(self.monitors.insert(monitor)?.index)
-        })?;
+        let monitor = self.monitors.insert(monitor)?.index;
         self.monitor_count += 1;
-        let started = self.add_node(wd, monitor, NIL, b"").and_then(|root| {
-            self.monitors[monitor].root = root;
-            match explores {
-                true => self.explore(root, None, Explore::Quietly),
-                false => Ok(()),
-            }
-        });
-        started
+        self.plant(monitor)
             .map(|()| monitor)
             .inspect_err(|_| self.stop(monitor))
+    }
+
+    /// Has the kernel watch what a monitor is for.
+    fn watch_path(&self, monitor: u32) -> Result<i32, Errno> {
+        let monitor = &self.monitors[monitor];
+        match &monitor.folder {
+            Some(folder) => self.inotify().watch_folder(folder),
+            None => self.inotify().watch(monitor.path()),
+        }
+    }
+
+    /// Makes the root of a new monitor.
+    fn plant(&mut self, monitor: u32) -> Result<(), Errno> {
+        let wd = self.watch_path(monitor)?;
+        let root = self.add_node(wd, monitor, NIL, b"")?;
+        self.monitors[monitor].root = root;
+        match self.monitors[monitor].folder.is_some() {
+            true => self.explore(root, None, Explore::Quietly),
+            false => Ok(()),
+        }
     }
 
     fn stop(&mut self, index: u32) {
         let monitor = &mut self.monitors[index];
         monitor.folder = None;
-        monitor.path = CString::default();
+        monitor.path = None;
         let root = std::mem::replace(&mut monitor.root, NIL);
         if root != NIL {
             self.drop_node(root);
@@ -200,10 +213,14 @@ impl FsEvents {
         self.found.clear();
     }
 
-    fn monitors(&self) -> Vec<u32> {
-        let all = 0..self.monitors.capacity() as u32;
-        all.filter_map(|index| self.monitors.resolve(self.monitors.key(index)))
-            .collect()
+    /// The indices of monitors, and perhaps others, for [`FsEvents::monitor_at`].
+    fn indices(&self) -> std::ops::Range<u32> {
+        0..self.monitors.capacity() as u32
+    }
+
+    /// The monitor with this index, if there is one.
+    fn monitor_at(&self, index: u32) -> Option<u32> {
+        self.monitors.resolve(self.monitors.key(index))
     }
 
     /// Reads the next batch, if the last has been dealt with.
@@ -282,7 +299,10 @@ impl FsEvents {
     #[cold]
     fn overflowed(&mut self) {
         self.found.clear();
-        for monitor in self.monitors() {
+        for index in self.indices() {
+            let Some(monitor) = self.monitor_at(index) else {
+                continue;
+            };
             let mut result = Ok(Change::ANYTHING);
             if self.monitors[monitor].folder.is_some() {
                 let root = self.monitors[monitor].root;
@@ -318,7 +338,8 @@ impl FsEvents {
         let mut path = std::mem::take(&mut self.name);
         self.is_named = match name {
             [] => {
-                let whole = self.monitors[self.nodes[node].monitor].path.to_bytes();
+                let monitor = &self.monitors[self.nodes[node].monitor];
+                let whole = monitor.path().to_bytes();
                 path.clear();
                 let base = whole
                     .rsplit(|&byte| byte == b'/')
@@ -370,8 +391,10 @@ impl FsEvents {
         // The old numbers are the parent's, and may soon be given out again.
         self.by_wd.clear();
         let mut result = Ok(());
-        for monitor in self.monitors() {
-            result = result.and(self.watch_again(monitor));
+        for index in self.indices() {
+            if let Some(monitor) = self.monitor_at(index) {
+                result = result.and(self.watch_again(monitor));
+            }
         }
         result
     }
@@ -449,7 +472,7 @@ impl Engine {
     pub fn fs_event_path(&self, key: Key) -> Result<&CStr, Errno> {
         match self.fs_event_monitor(self.handles.open(key)?)? {
             NIL => Err(Errno::EINVAL),
-            monitor => Ok(&self.fs_events.monitors[monitor].path),
+            monitor => Ok(self.fs_events.monitors[monitor].path()),
         }
     }
 
@@ -468,8 +491,10 @@ impl Engine {
 
     /// The poller cannot watch the instance: every handle hears of it.
     pub(crate) fn inotify_refused(&mut self, error: Errno) {
-        for monitor in self.fs_events.monitors() {
-            self.fs_events.report_unnamed(monitor, Err(error));
+        for index in self.fs_events.indices() {
+            if let Some(monitor) = self.fs_events.monitor_at(index) {
+                self.fs_events.report_unnamed(monitor, Err(error));
+            }
         }
     }
 

@@ -12,13 +12,14 @@
 //!
 //! A directory that moves inside a tree is forgotten where it was and explored where it is.
 
-use super::{Change, FsEvents, Monitor, Report};
+use super::{Change, FsEvents, Report};
 use crate::slab::{Key, NIL};
 use blacklight_sys::Errno;
+use blacklight_sys::fallible::{self, c_string, copied};
 use blacklight_sys::fs::dir::{Dir, EntryType};
 use blacklight_sys::inotify::Folder;
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 /// How many opened directories an exploration keeps for later. Others are opened again.
 const KEPT_FOLDERS: usize = 32;
@@ -53,14 +54,6 @@ pub(super) enum Explore {
     Aloud,
     /// Some of it may be known, and some that is known may be gone. Nothing is said of it.
     Again,
-}
-
-/// Memory for a copy, or an error.
-pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
-    let mut copy = Vec::new();
-    copy.try_reserve_exact(bytes.len())?;
-    copy.extend_from_slice(bytes);
-    Ok(copy)
 }
 
 /// Errors that say something of one directory only: it is gone, it is none, or it is not
@@ -208,13 +201,20 @@ impl FsEvents {
             let name = std::mem::take(&mut self.nodes[node].name);
             self.nodes[parent].children.remove(&name);
         }
-        let mut left = vec![node];
-        while let Some(node) = left.pop() {
-            self.detach(node);
-            let entry = &mut self.nodes[node];
+        // A node that no watch has in its list is free to be in another, of those still to go.
+        self.detach(node);
+        self.nodes[node].next = NIL;
+        let mut left = node;
+        while left != NIL {
+            let entry = &mut self.nodes[left];
             entry.name = Vec::new();
-            left.extend(std::mem::take(&mut entry.children).into_values());
-            self.nodes.remove(node);
+            let children = std::mem::take(&mut entry.children);
+            let gone = std::mem::replace(&mut left, entry.next);
+            for child in children.into_values() {
+                self.detach(child);
+                self.nodes[child].next = std::mem::replace(&mut left, child);
+            }
+            self.nodes.remove(gone);
         }
     }
 
@@ -272,7 +272,7 @@ impl FsEvents {
         }
         let mut folder = root.enter(c".")?;
         for step in steps.into_iter().rev() {
-            folder = folder.enter(&c_name(&self.nodes[step].name)?)?;
+            folder = folder.enter(&c_string(&self.nodes[step].name)?)?;
         }
         Ok(folder)
     }
@@ -280,7 +280,7 @@ impl FsEvents {
     /// A directory has appeared in a node's: watches it and all below it, and queues reports
     /// of what is found there.
     pub(super) fn appeared(&mut self, node: u32, name: &[u8]) {
-        let explored = c_name(name).and_then(|name| {
+        let explored = c_string(name).and_then(|name| {
             let folder = self.open_folder(node)?;
             match self.enter(node, &folder, &name, Explore::Aloud)? {
                 Some((child, folder)) => self.explore(child, Some(folder), Explore::Aloud),
@@ -302,7 +302,8 @@ impl FsEvents {
         folder: Option<Folder>,
         how: Explore,
     ) -> Result<(), Errno> {
-        let mut left = vec![(self.nodes.key(node), folder)];
+        let mut left = Vec::new();
+        fallible::push(&mut left, (self.nodes.key(node), folder))?;
         let mut kept = left.iter().filter(|(_, folder)| folder.is_some()).count();
         while let Some((key, folder)) = left.pop() {
             kept -= usize::from(folder.is_some());
@@ -334,7 +335,7 @@ impl FsEvents {
         left: &mut Vec<(Key, Option<Folder>)>,
         kept: &mut usize,
     ) -> Result<(), Errno> {
-        let mut dir = Dir::open(&folder.link())?;
+        let mut dir = Dir::open(folder.link().as_c_str())?;
         let mut seen = HashSet::new();
         while let Some((name, kind)) = dir.read()? {
             if how == Explore::Aloud {
@@ -356,8 +357,13 @@ impl FsEvents {
         }
         if how == Explore::Again {
             let gone = |(name, &child): (&Vec<u8>, &u32)| (!seen.contains(name)).then_some(child);
-            let gone: Vec<u32> = self.nodes[node].children.iter().filter_map(gone).collect();
-            gone.into_iter().for_each(|child| self.drop_node(child));
+            let children = &self.nodes[node].children;
+            let mut forgotten = Vec::new();
+            forgotten.try_reserve_exact(children.len())?;
+            forgotten.extend(children.iter().filter_map(gone));
+            forgotten
+                .into_iter()
+                .for_each(|child| self.drop_node(child));
         }
         Ok(())
     }
@@ -470,13 +476,8 @@ impl FsEvents {
         if !was_watched {
             return Ok(());
         }
-        let Monitor { path, folder, .. } = &self.monitors[monitor];
-        let wd = match folder {
-            Some(folder) => self.inotify().watch_folder(folder),
-            None => self.inotify().watch(path),
-        };
-        let is_folder = folder.is_some();
-        let watch = wd.and_then(|wd| self.watch(wd))?;
+        let is_folder = self.monitors[monitor].folder.is_some();
+        let watch = self.watch_path(monitor).and_then(|wd| self.watch(wd))?;
         self.attach(root, watch);
         match is_folder {
             true => self.explore(root, None, Explore::Quietly),
@@ -485,15 +486,12 @@ impl FsEvents {
     }
 }
 
-fn c_name(name: &[u8]) -> Result<CString, Errno> {
-    CString::new(copied(name)?).map_err(|_| Errno::EINVAL)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::event::Token;
     use blacklight_sys::inotify::Inotify;
+    use std::ffi::CString;
     use std::fs;
     use std::path::{Path, PathBuf};
 

@@ -15,7 +15,7 @@ pub(crate) use sim::Call;
 pub use sim::{Action, Faults, Sim, Tally};
 
 use crate::mailbox::Mailbox;
-use blacklight_sys::fallible::Arc;
+use blacklight_sys::fallible::{self, Arc};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, clock, fd};
 
@@ -105,7 +105,7 @@ impl Kind {
         match mechanism {
             Some(Mechanism::Select) => {
                 let select = select::Select::new(mailbox.clone())?;
-                Ok(Kind::Select(Box::new(select)))
+                Ok(Kind::Select(fallible::try_box(select)?))
             }
             Some(Mechanism::Poll) => Ok(Kind::Poll(poll::Poll::new(mailbox.clone())?)),
             Some(Mechanism::Sim(seed)) => Ok(Kind::Sim(Box::new(Sim::new(seed, mailbox.clone())))),

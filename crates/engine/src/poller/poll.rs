@@ -5,7 +5,7 @@
 
 use super::{BATCH, Batch};
 use crate::mailbox::Mailbox;
-use blacklight_sys::fallible::Arc;
+use blacklight_sys::fallible::{self, Arc};
 use blacklight_sys::poll::{POLLIN, poll, pollfd};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout};
@@ -33,9 +33,12 @@ fn entry(fd: RawFd, mask: u32) -> pollfd {
 
 impl Poll {
     pub(super) fn new(mailbox: Arc<Mailbox>) -> Result<Poll, Errno> {
+        let (mut fds, mut data) = (Vec::new(), Vec::new());
+        fallible::push(&mut fds, entry(mailbox.eventfd.fd(), POLLIN))?;
+        fallible::push(&mut data, 0)?;
         Ok(Poll {
-            fds: vec![entry(mailbox.eventfd.fd(), POLLIN)],
-            data: vec![0],
+            fds,
+            data,
             mailbox,
             places: Vec::new(),
             start: 1,

@@ -155,7 +155,7 @@ impl Body for Tally {
     const NAME: &CStr = c"libuv-worker";
 
     fn run(&self) {
-        Pool::get().work(self);
+        Pool::get().expect("who started this").work(self);
     }
 }
 
@@ -264,10 +264,16 @@ impl Pool {
         }
     }
 
-    /// The pool of this process.
+    /// The pool of this process, made if there is none yet.
     #[inline]
-    pub(crate) fn get() -> &'static Pool {
+    pub(crate) fn obtain() -> Result<&'static Pool, Errno> {
         POOL.get_or_make(Pool::new)
+    }
+
+    /// The pool of this process, if there is one.
+    #[inline]
+    pub(crate) fn get() -> Option<&'static Pool> {
+        POOL.get()
     }
 
     /// A try to wait awake, of a loop for the pool or of a worker for a request. Busy are a loop's
