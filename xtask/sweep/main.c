@@ -197,7 +197,7 @@ static int run_case(const char* text) {
 }
 
 static void supervise(const char* self, const char* name) {
-  char output[2000] = "";
+  char output[60000] = "";
   size_t used = 0;
   int fds[2], status;
   ssize_t got;
