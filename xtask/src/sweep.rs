@@ -34,7 +34,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many cases to run, besides those that have failed before.
-    #[arg(long, default_value_t = 1500)]
+    #[arg(long, default_value_t = 2000)]
     cases: usize,
     /// Run only this case.
     #[arg(long)]
@@ -97,13 +97,16 @@ impl Sweep<'_> {
             program,
             library_dir,
             poller: options.poller.as_deref(),
-            aborts: entries(&sources().join("aborts.txt"), 2)?,
+            aborts: entries(&sources().join("aborts.txt"), " | ")?,
         })
     }
 
     /// Runs the program in a sandbox: how it ended, and the lines that it has written.
     fn run(&self, arguments: &[&str]) -> Result<(Ended, Vec<String>)> {
-        let mut environment = vec![("LD_LIBRARY_PATH", init::LIBRARIES), ("RUST_BACKTRACE", "1")];
+        let mut environment = vec![
+            ("LD_LIBRARY_PATH", init::LIBRARIES),
+            ("RUST_BACKTRACE", "1"),
+        ];
         environment.extend(self.poller.map(|poller| ("BLACKLIGHT_POLLER", poller)));
         let run = self.sandbox.run(&Job {
             program: &self.program,
@@ -187,15 +190,16 @@ impl Sweep<'_> {
     }
 }
 
-/// The place of ours in a backtrace that is the furthest in: file and function.
+/// The place of ours in a backtrace that is the furthest in: file, function, and what that has called.
 fn site(backtrace: &str) -> Option<String> {
     let lines: Vec<_> = backtrace.split(';').map(str::trim).collect();
-    lines.windows(2).find_map(|lines| {
-        let (_, function) = lines[0].split_once(": ")?;
-        let place = lines[1].strip_prefix("at ")?;
-        let (path, _) = place.split_once(':')?;
+    // Two lines for each function: its name, and where it is.
+    lines.windows(4).find_map(|lines| {
+        let (_, called) = lines[0].split_once(": ")?;
+        let (_, function) = lines[2].split_once(": ")?;
+        let (path, _) = lines[3].strip_prefix("at ")?.split_once(':')?;
         let (_, path) = path.split_once("/crates/")?;
-        Some(format!("{path} {function}"))
+        Some(format!("{path}: {function} > {called}"))
     })
 }
 
@@ -226,22 +230,20 @@ fn build(library: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The first words of the lines of a file, so many of each, without comments.
-fn entries(path: &Path, words: usize) -> Result<BTreeSet<String>> {
+/// What the lines of a file have before the separator, without comments.
+fn entries(path: &Path, separator: &str) -> Result<BTreeSet<String>> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let entry = |line: &str| {
-        let words: Vec<_> = line.split_whitespace().take(words).collect();
-        words.join(" ")
-    };
-    Ok(lines.map(entry).filter(|entry| !entry.is_empty()).collect())
+    let entries = lines.filter_map(|line| line.split(separator).next());
+    let entries = entries.filter(|entry| !entry.is_empty());
+    Ok(entries.map(str::to_owned).collect())
 }
 
 /// Every exported function is called by a scenario, or is exempt for a reason that is written down.
 fn check_coverage(scenarios: &BTreeMap<String, Scenario>) -> Result<()> {
-    let exported = entries(&workspace::root().join("xtask/abi/exported.txt"), 1)?;
-    let exempt = entries(&sources().join("exempt.txt"), 1)?;
+    let exported = entries(&workspace::root().join("xtask/abi/exported.txt"), " ")?;
+    let exempt = entries(&sources().join("exempt.txt"), " ")?;
     let reached: BTreeSet<_> = scenarios
         .values()
         .flat_map(|one| one.reached.iter().cloned())
@@ -289,7 +291,7 @@ fn choose(options: &Options, scenarios: &BTreeMap<String, Scenario>) -> Result<V
         return Ok(all);
     }
     let mut state = options.seed;
-    let mut chosen = entries(&sources().join("once_failed.txt"), 1)?;
+    let mut chosen = entries(&sources().join("once_failed.txt"), " ")?;
     for _ in 0..options.cases.min(all.len()) {
         let at = random(&mut state) % all.len() as u64;
         chosen.insert(all.swap_remove(usize::try_from(at)?));

@@ -11,10 +11,11 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 /// Run all tests: format, lints, unit and integration tests, documentation, ABI, conformance
-/// on every poller, the answers of random programs, drop-in, packaging, sanitizers.
+/// on every poller, the answers of random programs, failing calls, drop-in, packaging, sanitizers.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Leave out what takes long: conformance, random programs, drop-in, packaging and sanitizers.
+    /// Leave out what takes long: conformance, random programs, failing calls, drop-in, packaging and
+    /// sanitizers.
     #[arg(long)]
     quick: bool,
 }
@@ -102,6 +103,8 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
         }
     }
     steps.push(chore(&["differ", "--seeds", "100"])?);
+    steps.push(chore(&["sweep"])?);
+    steps.push(chore(&["sweep", "--poller", "poll", "--cases", "500"])?);
     steps.push(chore(&["dropin"])?);
     steps.push(chore(&["instructions"])?);
     steps.push(chore(&["packaging"])?);

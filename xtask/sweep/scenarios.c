@@ -462,11 +462,11 @@ static void watching(void) {
 
 /* The loop's own handles. */
 static struct { uv_timer_t timer; uv_idle_t idle; uv_prepare_t prepare; uv_check_t check; uv_async_t async; uv_thread_t thread; int sent; } own;
-static void on_timer(uv_timer_t* timer) { TRY(uv_timer_stop(timer)); one_more(2); }
-static void on_idle(uv_idle_t* idle) { TRY(uv_idle_stop(idle)); }
-static void on_prepare(uv_prepare_t* prepare) { TRY(uv_prepare_stop(prepare)); }
-static void on_check(uv_check_t* check) { TRY(uv_check_stop(check)); }
-static void on_async(uv_async_t* async) { (void) async; one_more(2); }
+static void on_timer(uv_timer_t* timer) { TRY(uv_timer_stop(timer)); one_more(5); }
+static void on_idle(uv_idle_t* idle) { TRY(uv_idle_stop(idle)); one_more(5); }
+static void on_prepare(uv_prepare_t* prepare) { TRY(uv_prepare_stop(prepare)); one_more(5); }
+static void on_check(uv_check_t* check) { TRY(uv_check_stop(check)); one_more(5); }
+static void on_async(uv_async_t* async) { (void) async; one_more(5); }
 static void send_async(void* unused) { (void) unused; uv_async_send(&own.async); }
 static void own_handles(void) {
   fresh();
