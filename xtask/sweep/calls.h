@@ -2,9 +2,10 @@
  * happen to a correct program. The one place where this is decided.
  *
  * A call on a descriptor is told apart by what the descriptor is, since the man pages do: `read.socket`
- * is not `read.file`. fcntl(2) and ioctl(2) are told apart by command, syscall(2) by number.
+ * is not `read.file`. fcntl(2) and ioctl(2) are told apart by command, syscall(2) by number, messages by
+ * whether their socket is a stream.
  *
- * Besides errno names a rule may say `short`: the call is made with room for one byte only.
+ * Besides errno names a rule may say `short`: the call is made with room for one byte, or one datagram, only.
  * EAGAIN is only allowed where the kernel reports readiness again afterwards; the interposer provides that
  * report (see interpose.c). Calls that fail after their work is done (close, connect with EINTR) do it. */
 
@@ -26,7 +27,7 @@ static const struct rule {
   { "clone", MINUS_ONE, "EAGAIN ENOMEM EMFILE ENFILE ENOSPC" },
   { "close", MINUS_ONE, "EINTR EIO ENOSPC" },
   { "connect", MINUS_ONE, "EINTR EAGAIN EACCES ECONNREFUSED ENETUNREACH ETIMEDOUT EADDRNOTAVAIL" },
-  { "copy_file_range", MINUS_ONE, "EIO ENOSPC EXDEV ENOMEM EOPNOTSUPP" },
+  { "copy_file_range", MINUS_ONE, "EIO ENOSPC EXDEV ENOMEM EOPNOTSUPP short" },
   { "dup2", MINUS_ONE, "EINTR EBUSY EMFILE" },
   { "dup3", MINUS_ONE, "EINTR EBUSY EMFILE" },
   { "epoll_create1", MINUS_ONE, "EMFILE ENFILE ENOMEM" },
@@ -57,14 +58,19 @@ static const struct rule {
   { "getpeername", MINUS_ONE, "ENOBUFS ENOTCONN" },
   { "getpriority", MINUS_ONE, "ESRCH" },
   { "getpwuid_r", NUMBER, "EINTR EIO EMFILE ENFILE ENOMEM ERANGE" },
-  { "getrandom", MINUS_ONE, "EINTR" },
+  { "getrandom", MINUS_ONE, "EINTR short" },
   { "getsockname", MINUS_ONE, "ENOBUFS" },
+  { "getsockopt", MINUS_ONE, "ENOBUFS" },
   { "if_indextoname", NULL_POINTER, "ENXIO" },
   { "inotify_add_watch", MINUS_ONE, "EACCES ENOMEM ENOSPC" },
   { "inotify_init1", MINUS_ONE, "EMFILE ENFILE ENOMEM" },
+  { "ioctl.clone", MINUS_ONE, "EINVAL EOPNOTSUPP EPERM ETXTBSY EXDEV" },
+  { "ioctl.winsize", MINUS_ONE, "EINTR EIO" },
   { "kill", MINUS_ONE, "EPERM ESRCH" },
   { "link", MINUS_ONE, "EACCES EDQUOT EIO ENOMEM ENOSPC EPERM" },
   { "listen", MINUS_ONE, "EADDRINUSE" },
+  { "lseek", MINUS_ONE, "EOVERFLOW ESPIPE" },
+  { "lseek64", MINUS_ONE, "EOVERFLOW ESPIPE" },
   { "mkdir", MINUS_ONE, "EACCES EDQUOT ENOMEM ENOSPC" },
   { "mkdtemp", NULL_POINTER, "EACCES EEXIST ENOSPC" },
   { "mkostemp", MINUS_ONE, "EEXIST EMFILE ENOSPC" },
@@ -79,7 +85,7 @@ static const struct rule {
   { "poll", MINUS_ONE, "EINTR ENOMEM" },
   { "ppoll", MINUS_ONE, "EINTR ENOMEM" },
   { "pread", MINUS_ONE, "EINTR EIO short" },
-  { "preadv", MINUS_ONE, "EINTR EIO" },
+  { "preadv", MINUS_ONE, "EINTR EIO short" },
   { "pselect", MINUS_ONE, "EINTR ENOMEM" },
   { "pthread_attr_init", NUMBER, "ENOMEM" },
   { "pthread_barrier_init", NUMBER, "EAGAIN ENOMEM" },
@@ -94,28 +100,31 @@ static const struct rule {
   { "pthread_setname_np", NUMBER, "EIO" },
   { "pthread_setschedparam", NUMBER, "EPERM" },
   { "pwrite", MINUS_ONE, "EINTR EIO ENOSPC EDQUOT short" },
-  { "pwritev", MINUS_ONE, "EINTR EIO ENOSPC EDQUOT" },
-  { "pwritev2", MINUS_ONE, "EINTR EIO ENOSPC EDQUOT ENOSYS" },
+  { "pwritev", MINUS_ONE, "EINTR EIO ENOSPC EDQUOT short" },
+  { "pwritev2", MINUS_ONE, "EINTR EIO ENOSPC EDQUOT ENOSYS short" },
   { "read.file", MINUS_ONE, "EINTR EIO short" },
+  { "read.inotify", MINUS_ONE, "EINTR EAGAIN" },
   { "read.pipe", MINUS_ONE, "EINTR EAGAIN short" },
   { "read.socket", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOMEM ETIMEDOUT short" },
   { "read.tty", MINUS_ONE, "EINTR EAGAIN EIO short" },
   { "readdir", NULL_POINTER, "EIO" },
   { "readlink", MINUS_ONE, "EACCES EIO ENOMEM" },
-  { "readv.file", MINUS_ONE, "EINTR EIO" },
+  { "readv.file", MINUS_ONE, "EINTR EIO short" },
   { "realpath", NULL_POINTER, "EACCES EIO ENOMEM" },
   { "recv", MINUS_ONE, "EINTR EAGAIN ECONNRESET ECONNREFUSED ENOMEM short" },
   { "recvfrom", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOMEM" },
-  { "recvmmsg", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOMEM" },
-  { "recvmsg", MINUS_ONE, "EINTR EAGAIN ECONNRESET ECONNREFUSED ENOMEM" },
+  { "recvmmsg", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOMEM short" },
+  { "recvmsg.datagram", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOMEM" },
+  { "recvmsg.stream", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOMEM short" },
   { "rename", MINUS_ONE, "EACCES EDQUOT ENOMEM ENOSPC EXDEV" },
   { "rmdir", MINUS_ONE, "EACCES EBUSY ENOMEM" },
   { "sem_init", MINUS_ONE, "ENOSYS" },
   { "sem_wait", MINUS_ONE, "EINTR" },
   { "send", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS ENOMEM EPIPE short" },
-  { "sendfile", MINUS_ONE, "EAGAIN EIO ENOMEM EINVAL" },
-  { "sendmmsg", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOBUFS ENOMEM EPERM" },
-  { "sendmsg", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS ENOMEM EPIPE" },
+  { "sendfile", MINUS_ONE, "EAGAIN EIO ENOMEM EINVAL short" },
+  { "sendmmsg", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOBUFS ENOMEM EPERM short" },
+  { "sendmsg.datagram", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOBUFS ENOMEM EPERM" },
+  { "sendmsg.stream", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS ENOMEM EPIPE short" },
   { "sendto", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOBUFS ENOMEM EPERM" },
   { "setenv", MINUS_ONE, "ENOMEM" },
   { "setpriority", MINUS_ONE, "EACCES EPERM" },
@@ -134,6 +143,7 @@ static const struct rule {
   { "syscall.pidfd_open", MINUS_ONE, "EMFILE ENFILE ENODEV ENOMEM" },
   { "syscall.pidfd_send_signal", MINUS_ONE, "EPERM ESRCH ENOSYS" },
   { "sysinfo", MINUS_ONE, "EFAULT" },
+  { "tcgetattr", MINUS_ONE, "EIO" },
   { "tcsetattr", MINUS_ONE, "EINTR EIO" },
   { "ttyname_r", NUMBER, "ENOTTY ERANGE" },
   { "unlink", MINUS_ONE, "EACCES EBUSY EIO ENOMEM" },
@@ -144,9 +154,9 @@ static const struct rule {
   { "write.pipe", MINUS_ONE, "EINTR EAGAIN EPIPE short" },
   { "write.socket", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS EPIPE short" },
   { "write.tty", MINUS_ONE, "EINTR EAGAIN EIO short" },
-  { "writev.file", MINUS_ONE, "EINTR EIO ENOSPC EDQUOT" },
-  { "writev.pipe", MINUS_ONE, "EINTR EAGAIN EPIPE" },
-  { "writev.socket", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS EPIPE" },
+  { "writev.file", MINUS_ONE, "EINTR EIO ENOSPC EDQUOT short" },
+  { "writev.pipe", MINUS_ONE, "EINTR EAGAIN EPIPE short" },
+  { "writev.socket", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS EPIPE short" },
 };
 
 /* Every function of the C library that can fail, whether a rule lets it or not. */
@@ -156,8 +166,8 @@ static const struct rule {
   F(epoll_pwait2) F(eventfd) F(execve) F(fchmod) F(fchown) F(fchownat) F(fcntl) F(fdatasync) \
   F(fstat) F(fstat64) F(fstatat) F(fstatfs) F(fsync) F(ftruncate) F(futimens) F(getaddrinfo) \
   F(getcwd) F(getgrgid_r) F(gethostname) F(getifaddrs) F(getnameinfo) F(getpeername) \
-  F(getpriority) F(getpwuid_r) F(getrandom) F(getsockname) F(if_indextoname) \
-  F(inotify_add_watch) F(inotify_init1) F(ioctl) F(kill) F(link) F(listen) F(mkdir) F(mkdtemp) \
+  F(getpriority) F(getpwuid_r) F(getrandom) F(getsockname) F(getsockopt) F(if_indextoname) \
+  F(inotify_add_watch) F(inotify_init1) F(ioctl) F(kill) F(link) F(listen) F(lseek) F(lseek64) F(mkdir) F(mkdtemp) \
   F(mkostemp) F(mmap) F(mmap64) F(mprotect) F(open) F(open64) F(openat64) F(opendir) F(pipe2) \
   F(poll) F(ppoll) F(pread) F(preadv) F(pselect) F(pthread_attr_init) F(pthread_barrier_init) \
   F(pthread_cond_init) F(pthread_condattr_init) F(pthread_create) F(pthread_key_create) \
@@ -167,16 +177,17 @@ static const struct rule {
   F(recvmmsg) F(recvmsg) F(rename) F(rmdir) F(sem_init) F(sem_wait) F(send) F(sendfile) \
   F(sendmmsg) F(sendmsg) F(sendto) F(setenv) F(setpriority) F(setsockopt) F(shutdown) F(socket) \
   F(socketpair) F(stat) F(stat64) F(statfs) F(statx) F(symlink) F(syscall) F(sysinfo) \
-  F(tcsetattr) F(ttyname_r) F(unlink) F(utimensat) F(waitpid) F(write) F(writev)
+  F(tcgetattr) F(tcsetattr) F(ttyname_r) F(unlink) F(utimensat) F(waitpid) F(write) F(writev)
 
-/* Imports that make no call, or whose failure the man page excludes for a correct caller. */
+/* Imports that make no call, or whose failure the man page excludes for a correct caller: sigaction(2) fails for
+ * bad numbers and addresses only, as fcntl(2) does where it gets and sets flags. */
 static const char* const infallible[] = {
   "_ITM_*", "__*", "_dl_find_object", "abort", "bcmp", "cfmakeraw", "clock_gettime",
   "clock_nanosleep", "closedir", "dl_iterate_phdr", "dlclose", "dlerror", "dlopen", "dlsym",
   "environ", "fputs", "free", "freeaddrinfo", "freeifaddrs", "getenv", "geteuid", "getpid",
-  "getppid", "getrlimit64", "getrusage", "getsockopt", "gettid", "if_nametoindex",
-  "inotify_rm_watch", "isatty", "lseek", "lseek64", "mem*", "munmap", "pthread_*", "sched_*",
+  "getppid", "getrlimit64", "getrusage", "gettid", "if_nametoindex",
+  "inotify_rm_watch", "isatty", "mem*", "munmap", "pthread_*", "sched_*",
   "sem_*", "setsid", "sigaction", "sigaddset", "sigemptyset", "sigfillset", "sigismember",
-  "sigpending", "sigtimedwait", "strlen", "sysconf", "tcgetattr", "uname", "unsetenv",
+  "sigpending", "sigtimedwait", "strlen", "sysconf", "uname", "unsetenv",
   "malloc", "calloc", "realloc", "posix_memalign", "stderr", "stdout",
 };

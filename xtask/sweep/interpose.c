@@ -15,10 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -51,8 +55,8 @@ static const struct { const char* name; int value; } errors[] = {
   E(EACCES) E(EADDRINUSE) E(EADDRNOTAVAIL) E(EAFNOSUPPORT) E(EAGAIN) E(EBUSY) E(ECONNABORTED)
   E(ECONNREFUSED) E(ECONNRESET) E(EDQUOT) E(EEXIST) E(EFAULT) E(EINTR) E(EINVAL) E(EIO) E(EMFILE)
   E(ENAMETOOLONG) E(ENETUNREACH) E(ENFILE) E(ENOBUFS) E(ENODEV) E(ENOENT) E(ENOMEM)
-  E(ENOPROTOOPT) E(ENOSPC) E(ENOSYS) E(ENOTCONN) E(ENOTTY) E(ENXIO) E(EOPNOTSUPP) E(EPERM)
-  E(EPIPE) E(ERANGE) E(EROFS) E(ESRCH) E(ETIMEDOUT) E(ETXTBSY) E(EXDEV) E(EAI_AGAIN) E(EAI_FAIL)
+  E(ENOPROTOOPT) E(ENOSPC) E(ENOSYS) E(ENOTCONN) E(ENOTTY) E(ENXIO) E(EOPNOTSUPP) E(EOVERFLOW) E(EPERM)
+  E(EPIPE) E(ERANGE) E(EROFS) E(ESPIPE) E(ESRCH) E(ETIMEDOUT) E(ETXTBSY) E(EXDEV) E(EAI_AGAIN) E(EAI_FAIL)
   E(EAI_MEMORY) E(EAI_SYSTEM)
 #undef E
 };
@@ -66,6 +70,13 @@ static int rule_named(const char* name) {
   return -1;
 }
 
+static const char* message_kind(int fd) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+  return type == SOCK_STREAM ? "stream" : "datagram";
+}
+
 static const char* descriptor_kind(int fd) {
   struct stat about;
   char link[64], target[64] = "";
@@ -77,8 +88,8 @@ static const char* descriptor_kind(int fd) {
   case S_IFCHR: return isatty(fd) ? "tty" : "device";
   }
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  if (readlink(link, target, sizeof target - 1) > 0 && strstr(target, "eventfd")) return "event";
-  return "other";
+  if (readlink(link, target, sizeof target - 1) <= 0) return "other";
+  return strstr(target, "eventfd") ? "event" : strstr(target, "inotify") ? "inotify" : "other";
 }
 
 static int rule_of(enum id id, const long* arg) {
@@ -91,6 +102,12 @@ static int rule_of(enum id id, const long* arg) {
     break;
   case CALL_epoll_ctl:
     kind = arg[1] == EPOLL_CTL_ADD ? "add" : arg[1] == EPOLL_CTL_MOD ? "mod" : "del";
+    break;
+  case CALL_sendmsg: case CALL_recvmsg:
+    kind = message_kind((int) arg[0]);
+    break;
+  case CALL_ioctl:
+    kind = arg[1] == (long) FICLONE ? "clone" : arg[1] == TIOCGWINSZ ? "winsize" : "other";
     break;
   case CALL_fcntl:
     kind = arg[1] == F_DUPFD_CLOEXEC || arg[1] == F_DUPFD ? "dup" : "flags";
@@ -134,6 +151,42 @@ static long fail(enum id id, enum how how, int error, const long* a) {
   }
 }
 
+/* The first byte of an array of buffers; nothing if there is no more anyway. */
+static int first_byte(const struct iovec* array, size_t count, struct iovec* one) {
+  size_t bytes = 0, at = 0;
+  for (size_t each = 0; each < count; each++) bytes += array[each].iov_len;
+  if (bytes <= 1) return 0;
+  while (array[at].iov_len == 0) at++;
+  *one = (struct iovec) { array[at].iov_base, 1 };
+  return 1;
+}
+
+/* Makes the call for one byte, or one datagram, of all that it was to be made for. */
+static long make_short(enum id id, long* arg) {
+  struct iovec one;
+  struct msghdr* message = (struct msghdr*) arg[1], copy;
+  int length = 2; /* which argument says how much */
+  switch (id) {
+  case CALL_readv: case CALL_writev: case CALL_preadv: case CALL_pwritev: case CALL_pwritev2:
+    if (first_byte((struct iovec*) arg[1], (size_t) arg[2], &one)) arg[1] = (long) &one, arg[2] = 1;
+    break;
+  case CALL_sendmsg: case CALL_recvmsg:
+    copy = *message;
+    if (first_byte(copy.msg_iov, copy.msg_iovlen, &one)) copy.msg_iov = &one, copy.msg_iovlen = 1;
+    long count = real[id](arg[0], (long) &copy, arg[2], 0, 0, 0, 0);
+    message->msg_namelen = copy.msg_namelen;
+    message->msg_controllen = copy.msg_controllen;
+    message->msg_flags = copy.msg_flags;
+    return count;
+  case CALL_getrandom: length = 1; break;
+  case CALL_sendfile: length = 3; break;
+  case CALL_copy_file_range: length = 4; break;
+  default: break;
+  }
+  if (arg[length] > 1) arg[length] = 1;
+  return real[id](arg[0], arg[1], arg[2], arg[3], arg[4], arg[5], arg[6]);
+}
+
 static long meet(enum id id, long a, long b, long c, long d, long e, long f, long g) {
   long arg[] = { a, b, c, d, e, f, g };
   int rule = rule_of(id, arg);
@@ -144,8 +197,7 @@ static long meet(enum id id, long a, long b, long c, long d, long e, long f, lon
   if (id == CALL_close && a >= 0 && a < (long) COUNT(registered)) registered[a].epoll = 0;
   if (rule >= 0 && is_aimed_at(rule)) {
     if (!shared->make_short) return fail(id, rules[rule].how, shared->error, arg);
-    if (c <= 1) return real[id](a, b, c, d, e, f, g);
-    long count = real[id](a, b, 1, d, e, f, g);
+    long count = make_short(id, arg);
     again((int) a);
     return count;
   }
