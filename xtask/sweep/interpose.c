@@ -411,6 +411,7 @@ void interpose_rearm(void) {
   shared->rule = disarmed;
 }
 int interpose_was_hit(void) { return shared->hit; }
+int interpose_denied(void) { return shared->hit && shared->error == EACCES; }
 
 void interpose_print_cases(const char* scenario) {
   for (size_t at = 0; at < COUNT(rules); at++) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -608,7 +609,9 @@ static void all_files(int async) {
     }
     FILE_DO(uv_fs_close, fd);
   }
-  FILE_DO(uv_fs_copyfile, "sd/f", "sd/copy", 0);
+  struct stat copied, original;
+  if (FILE_DO(uv_fs_copyfile, "sd/f", "sd/copy", 0) == 0 && stat("sd/f", &original) == 0)
+    if (stat("sd/copy", &copied) != 0 || copied.st_size != original.st_size) fault("a copy is not whole");
   FILE_DO(uv_fs_rename, "sd/copy", "sd/moved");
   FILE_DO(uv_fs_link, "sd/f", "sd/link");
   FILE_DO(uv_fs_symlink, "f", "sd/sym", 0);
@@ -700,6 +703,9 @@ static void system_facts(void) {
   if (uv_dlopen(NULL, &library) == 0) { void* address; uv_dlsym(&library, "uv_run", &address); }
   uv_dlerror(&library);
   uv_dlclose(&library);
+  if (uv_dlopen("/there is none", &library) == 0) fault("a library was found where there is none");
+  uv_dlerror(&library);
+  uv_dlclose(&library);
   FILE* null = fopen("/dev/null", "w");
   uv_print_all_handles(loop, null);
   uv_print_active_handles(loop, null);
@@ -770,7 +776,7 @@ const struct scenario scenarios[] = {
   { "ipc", ipc }, { "ipc_write2", ipc_write2 }, { "plain_pipe", plain_pipe }, { "tcp_open_reset", tcp_open_reset },
   { "udp", udp }, { "udp_mmsg", udp_mmsg }, { "udp_connected", udp_connected }, { "spawn_cat", spawn_cat },
   { "spawn_killed", spawn_killed }, { "signals_sent", signals_sent }, { "polled", polled }, { "terminal", terminal },
-  { "watching", watching }, { "own_handles", own_handles }, { "forked", forked }, { "other_loops", other_loops },
+  { "watching", watching }, { "watching_tree", watching_tree }, { "own_handles", own_handles }, { "forked", forked }, { "other_loops", other_loops },
   { "pooled", pooled }, { "files_at_once", files_at_once }, { "files_by_pool", files_by_pool },
   { "files_by_ring", files_by_ring }, { "system_facts", system_facts }, { "threads", threads },
   { "accessors", accessors }, { "conversions", conversions }, { "loops_made", loops_made }, { "titles", titles },

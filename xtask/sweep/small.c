@@ -1,4 +1,5 @@
-/* Scenarios without traffic: accessors, names, conversions, titles, loops that the library allocates. */
+/* Scenarios without traffic: accessors, names, conversions, titles, loops that the library allocates, a watched
+ * tree. */
 #include "sweep.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -124,4 +125,34 @@ void udp_adopted(void) {
     return;
   }
   aim_reached();
+}
+
+/* A tree of directories, which grows and shrinks while it is watched. */
+static uv_fs_event_t tree;
+static int saw_file;
+static void on_tree(uv_fs_event_t* handle, const char* name, int events, int status) {
+  (void) events;
+  if (note(status, "fs_event") < 0) return;
+  /* Without a name anything may have happened. What is in a directory that may not be looked into is not told. */
+  if (name == NULL || strcmp(name, "new/file") == 0 || interpose_denied()) saw_file = 1;
+  if (name != NULL && strcmp(name, "last") != 0) return;
+  uv_close((uv_handle_t*) handle, NULL);
+  if (saw_file) aim_reached();
+}
+void watching_tree(void) {
+  mkdir("tree", 0700);
+  mkdir("tree/old", 0700);
+  mkdir("tree/old/older", 0700);
+  rmdir("tree/new/below");
+  unlink("tree/new/file");
+  rmdir("tree/new");
+  unlink("tree/last");
+  saw_file = 0;
+  if (TRY(uv_fs_event_init(loop, &tree)) < 0) return;
+  if (TRY(uv_fs_event_start(&tree, on_tree, "tree", UV_FS_EVENT_RECURSIVE)) < 0) return;
+  mkdir("tree/new", 0700);
+  mkdir("tree/new/below", 0700);
+  rmdir("tree/old/older");
+  close(open("tree/new/file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  close(open("tree/last", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 }

@@ -9,6 +9,7 @@ void interpose_aim(const char* call, int number, const char* error);
 void interpose_disarm(void);
 void interpose_rearm(void); /* the same call as before, counted from now */
 int interpose_was_hit(void);
+int interpose_denied(void); /* whether it was, with EACCES */
 int interpose_unknown_imports(void);
 void interpose_print_cases(const char* scenario);
 void interpose_print_reached(void);
@@ -44,4 +45,5 @@ void loops_made(void);
 void titles(void);
 void detached(void);
 void udp_adopted(void);
+void watching_tree(void);
 #endif

@@ -73,6 +73,8 @@ struct Monitor {
     /// The root of a tree, for a recursive monitor of a directory.
     folder: Option<Folder>,
     root: u32,
+    /// Whether something was not reported for want of memory, which is still to be told.
+    has_missed: bool,
 }
 
 impl Monitor {
@@ -96,6 +98,8 @@ pub(crate) struct FsEvents {
     watcher: u32,
     monitors: Slab<Monitor>,
     monitor_count: u32,
+    /// How many monitors have missed something.
+    missed_count: u32,
     watches: Slab<Watch>,
     by_wd: HashMap<i32, u32>,
     nodes: Slab<Node>,
@@ -125,6 +129,7 @@ impl FsEvents {
             watcher: NIL,
             monitors: Slab::new(),
             monitor_count: 0,
+            missed_count: 0,
             watches: Slab::new(),
             by_wd: HashMap::new(),
             nodes: Slab::new(),
@@ -160,6 +165,7 @@ impl FsEvents {
             path: Some(fallible::c_string(path.to_bytes())?),
             folder,
             root: NIL,
+            has_missed: false,
         };
         let monitor = self.monitors.insert(monitor)?.index;
         self.monitor_count += 1;
@@ -192,6 +198,7 @@ impl FsEvents {
         let monitor = &mut self.monitors[index];
         monitor.folder = None;
         monitor.path = None;
+        self.missed_count -= u32::from(monitor.has_missed);
         let root = std::mem::replace(&mut monitor.root, NIL);
         if root != NIL {
             self.drop_node(root);
@@ -246,6 +253,25 @@ impl FsEvents {
         self.at < self.batch.len()
             || self.next_target < self.targets.len()
             || !self.reports.is_empty()
+            || self.missed_count > 0
+    }
+
+    /// There is no memory to say what happened: `ENOMEM` is said instead, for which none is needed.
+    #[cold]
+    fn miss(&mut self, monitor: u32) {
+        let missed = std::mem::replace(&mut self.monitors[monitor].has_missed, true);
+        self.missed_count += u32::from(!missed);
+    }
+
+    /// Whom to tell that something was missed.
+    #[cold]
+    fn next_missed(&mut self) -> Option<Token> {
+        let mut monitors = self.indices().filter_map(|index| self.monitor_at(index));
+        let monitor = monitors.find(|&monitor| self.monitors[monitor].has_missed)?;
+        self.monitors[monitor].has_missed = false;
+        self.missed_count -= 1;
+        self.is_named = false;
+        Some(self.monitors[monitor].token)
     }
 
     /// The next thing to tell somebody.
@@ -260,6 +286,11 @@ impl FsEvents {
                     self.name = name;
                 }
                 return Some((self.monitors[monitor].token, report.result));
+            }
+            if self.missed_count > 0
+                && let Some(token) = self.next_missed()
+            {
+                return Some((token, Err(Errno::ENOMEM)));
             }
             if let Some(&target) = self.targets.get(self.next_target) {
                 self.next_target += 1;

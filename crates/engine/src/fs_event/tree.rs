@@ -180,10 +180,10 @@ impl FsEvents {
         self.next_target = 0;
         let mut node = self.watches[watch].first;
         while node != NIL {
-            if self.targets.try_reserve(1).is_err() {
-                return;
+            match fallible::push(&mut self.targets, self.nodes.key(node)) {
+                Ok(()) => {}
+                Err(_) => self.miss(self.nodes[node].monitor),
             }
-            self.targets.push(self.nodes.key(node));
             node = self.nodes[node].next;
         }
     }
@@ -443,27 +443,30 @@ impl FsEvents {
             .is_some_and(|found| found.remove(name))
     }
 
-    /// Queues a report on an entry of a node's directory. Without memory there is none.
+    /// Queues a report on an entry of a node's directory.
     pub(super) fn report(&mut self, node: u32, name: &[u8], result: Result<Change, Errno>) {
         let mut path = Vec::new();
-        if self.put_path(node, name, &mut path).is_ok() && self.reports.try_reserve(1).is_ok() {
-            self.reports.push_back(Report {
-                monitor: self.monitors.key(self.nodes[node].monitor),
-                name: Some(path),
-                result,
-            });
+        let monitor = self.nodes[node].monitor;
+        match self.put_path(node, name, &mut path) {
+            Ok(()) => self.queue(monitor, Some(path), result),
+            Err(_) => self.miss(monitor),
         }
+    }
+
+    fn queue(&mut self, monitor: u32, name: Option<Vec<u8>>, result: Result<Change, Errno>) {
+        if self.reports.try_reserve(1).is_err() {
+            return self.miss(monitor);
+        }
+        self.reports.push_back(Report {
+            monitor: self.monitors.key(monitor),
+            name,
+            result,
+        });
     }
 
     /// Queues a report to a monitor that names nothing.
     pub(super) fn report_unnamed(&mut self, monitor: u32, result: Result<Change, Errno>) {
-        if self.reports.try_reserve(1).is_ok() {
-            self.reports.push_back(Report {
-                monitor: self.monitors.key(monitor),
-                name: None,
-                result,
-            });
-        }
+        self.queue(monitor, None, result);
     }
 
     /// Watches a monitor's root with a fresh inotify instance, and all below it, unless the
