@@ -19,6 +19,11 @@ pub(crate) struct Coverage {
     not_open: u64,
     /// Walks by how deep inside others they were.
     pub(crate) walks: [u64; 2],
+    /// Runs that callbacks have begun, runs that were given up, and those of them whose outer run
+    /// went on.
+    pub(crate) nested: u64,
+    pub(crate) given_up: u64,
+    pub(crate) went_on: u64,
     /// The most ways in which a program may have gone at one time.
     pub(crate) states: usize,
 }
@@ -55,7 +60,7 @@ impl Coverage {
         self.states = self.states.max(other.states);
     }
 
-    fn counts_mut(&mut self) -> [&mut u64; 14] {
+    fn counts_mut(&mut self) -> [&mut u64; 17] {
         let [outer, inner] = &mut self.walks;
         [
             &mut self.timers,
@@ -72,10 +77,13 @@ impl Coverage {
             &mut self.not_open,
             outer,
             inner,
+            &mut self.nested,
+            &mut self.given_up,
+            &mut self.went_on,
         ]
     }
 
-    fn counts(&self) -> [u64; 14] {
+    fn counts(&self) -> [u64; 17] {
         let [outer, inner] = self.walks;
         [
             self.timers,
@@ -92,6 +100,9 @@ impl Coverage {
             self.not_open,
             outer,
             inner,
+            self.nested,
+            self.given_up,
+            self.went_on,
         ]
     }
 

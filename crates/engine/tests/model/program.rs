@@ -21,6 +21,7 @@ use blacklight_engine::{
 enum Entry {
     Did(Op, Result<(), Errno>),
     Run(Mode),
+    GivenUp,
     Event(Event),
     Visited(Token),
     WalkOver,
@@ -29,6 +30,11 @@ enum Entry {
 
 /// Walks are started inside walks, but no deeper than that.
 const DEEPEST_WALK: usize = 2;
+
+/// Callbacks run the loop again, but no deeper than that.
+const DEEPEST_RUN: usize = 3;
+
+const MODES: [Mode; 3] = [Mode::Default, Mode::Once, Mode::NoWait];
 
 /// More ways in which a program may have gone than any has had so far.
 const TOO_MANY_STATES: usize = 512;
@@ -44,6 +50,8 @@ pub(crate) struct Program<'a> {
     /// How often each handle's closing was finished.
     closed: Vec<u32>,
     measures_idle_time: bool,
+    /// Whether callbacks run the loop again and give runs up.
+    is_restless: bool,
     trace: Vec<Entry>,
     coverage: &'a mut Coverage,
 }
@@ -85,6 +93,7 @@ impl<'a> Program<'a> {
             senders: Vec::new(),
             closed: Vec::new(),
             measures_idle_time: false,
+            is_restless: false,
             trace: Vec::new(),
             coverage,
         }
@@ -102,9 +111,10 @@ impl<'a> Program<'a> {
             self.engine.measure_idle_time();
             self.measures_idle_time = true;
         }
+        self.is_restless = self.random.chance(1, 2);
         self.some_ops(40, None);
         for _ in 0..4 + self.random.below(6) {
-            let mode = self.random.pick(&[Mode::Default, Mode::Once, Mode::NoWait]);
+            let mode = self.random.pick(&MODES);
             let callbacks = 1 + self.random.below(40);
             self.run(mode, callbacks);
             self.some_ops(6, None);
@@ -122,9 +132,10 @@ impl<'a> Program<'a> {
             let at = self.random.below(open.len() as u64) as usize;
             self.perform(Op::Close(open.swap_remove(at)));
         }
-        // The first of these runs may have been stopped before it began.
-        for _ in 0..2 {
-            let mode = self.random.pick(&[Mode::Default, Mode::Once, Mode::NoWait]);
+        // The first of these runs may have been stopped before it began, and the next one may
+        // only finish what was left of a closing phase.
+        for _ in 0..3 {
+            let mode = self.random.pick(&MODES);
             self.run(mode, 0);
         }
         let closed_once = self.closed.iter().all(|&times| times == 1);
@@ -134,8 +145,8 @@ impl<'a> Program<'a> {
     }
 
     /// One run of the loop. Callbacks do something up to the given number of them, and then
-    /// the loop is stopped.
-    fn run(&mut self, mode: Mode, callbacks: u64) {
+    /// the loop is stopped. If the run is given up: how many of those around it are too.
+    fn run(&mut self, mode: Mode, callbacks: u64) -> Option<u64> {
         self.trace.push(Entry::Run(mode));
         let mut run = Run::new(mode);
         for model in &mut self.models {
@@ -146,21 +157,57 @@ impl<'a> Program<'a> {
             let event = self.engine.next(&mut run);
             self.step(event);
             let Some(event) = event else { break };
-            if called < callbacks {
-                self.callback(event);
-            } else {
+            if called >= callbacks {
                 self.perform(Op::Stop);
+                continue;
+            }
+            self.callback(event);
+            if let Some(outer) = self.run_again_or_give_up() {
+                self.trace.push(Entry::GivenUp);
+                self.leave_run();
+                return outer.checked_sub(1);
             }
         }
         let alive = run.alive();
         self.trace.push(Entry::RunOver { alive });
-        self.narrow(|model| match model.alive == alive {
+        self.narrow(|model| match model.run.alive == alive {
             true => Ok(()),
-            false => Err(format!("the run was to leave alive = {}", model.alive)),
+            false => Err(format!("the run was to leave alive = {}", model.run.alive)),
         });
         if let Some(event) = self.engine.next(&mut run) {
             self.fail(&[format!("{event:?} from a run that is over")]);
         }
+        self.leave_run();
+        None
+    }
+
+    fn leave_run(&mut self) {
+        for model in &mut self.models {
+            model.leave_run();
+        }
+        self.compare();
+    }
+
+    /// In a callback: perhaps runs the loop once more. If the run in progress is then to be given
+    /// up: how many of those around it are too.
+    fn run_again_or_give_up(&mut self) -> Option<u64> {
+        if !self.is_restless {
+            return None;
+        }
+        let around = self.models[0].outer.len() - 1;
+        if around < DEEPEST_RUN && self.random.chance(1, 10) {
+            self.coverage.nested += 1;
+            let mode = self.random.pick(&MODES);
+            let callbacks = self.random.below(8);
+            return self.run(mode, callbacks);
+        }
+        let gives_up = self.random.chance(1, 16);
+        gives_up.then(|| {
+            let outer = self.random.below(around as u64 + 1);
+            self.coverage.given_up += 1;
+            self.coverage.went_on += u64::from(outer < around as u64);
+            outer
+        })
     }
 
     /// The simulated kernel has no patience with a loop that sleeps for ever, and a clock
@@ -230,7 +277,7 @@ impl<'a> Program<'a> {
         if let Some(event) = event {
             self.trace.push(Entry::Event(event));
             self.coverage
-                .event(event, self.models[0].phase == Phase::Closing);
+                .event(event, self.models[0].run.phase == Phase::Closing);
             if let Event::Closed(Token(token)) = event {
                 self.closed[token as usize] += 1;
             }

@@ -67,8 +67,12 @@ pub(crate) struct List {
 }
 
 impl List {
+    /// Opens the phase. Those whom a run that was given up, or that waits for this one to end, has
+    /// left out go first, and alone.
     pub(crate) fn begin(&mut self) {
-        self.aside = std::mem::take(&mut self.started);
+        if self.aside.is_empty() {
+            self.aside = std::mem::take(&mut self.started);
+        }
     }
 
     /// The next handle to run, which goes to the end of the list.
@@ -89,6 +93,26 @@ impl List {
     fn remove(&mut self, id: usize) {
         self.started.retain(|&other| other != id);
         self.aside.retain(|&other| other != id);
+    }
+}
+
+/// A run, as far as others do not go on with what it leaves.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Run {
+    pub(crate) mode: Mode,
+    pub(crate) phase: Phase,
+    pub(crate) alive: bool,
+    pub(crate) may_sleep: bool,
+}
+
+impl Run {
+    pub(crate) fn new(mode: Mode, phase: Phase) -> Run {
+        Run {
+            mode,
+            phase,
+            alive: false,
+            may_sleep: false,
+        }
     }
 }
 
@@ -118,10 +142,12 @@ pub(crate) struct Model {
     /// All handles in the order of their creation, and those that walks in progress have still to visit.
     pub(crate) all: Vec<usize>,
     pub(crate) walks: Vec<Vec<usize>>,
-    pub(crate) mode: Mode,
-    pub(crate) phase: Phase,
-    pub(crate) alive: bool,
-    pub(crate) may_sleep: bool,
+    pub(crate) run: Run,
+    /// The runs whose callbacks have begun that one, the innermost last.
+    pub(crate) outer: Vec<Run>,
+    /// Whether refused poll handles may be left over by the first pending phase: it tells as many
+    /// as there were when it began, and another run may have told those and found more.
+    pub(crate) pending_may_wait: bool,
     pub(crate) loop_count: u64,
     pub(crate) events: u64,
     pub(crate) events_waiting: u64,
@@ -149,10 +175,9 @@ impl Model {
             pending: Vec::new(),
             all: Vec::new(),
             walks: Vec::new(),
-            mode: Mode::Default,
-            phase: Phase::Done,
-            alive: false,
-            may_sleep: false,
+            run: Run::new(Mode::Default, Phase::Done),
+            outer: Vec::new(),
+            pending_may_wait: false,
             loop_count: 0,
             events: 0,
             events_waiting: 0,
@@ -438,14 +463,18 @@ impl Model {
     /// be known: of async handles that are closed, the engine may have passed some already.
     pub(crate) fn backend_timeout(&self) -> Option<Option<u64>> {
         let is_untold = (self.handles.iter()).any(|handle| handle.wanted & !handle.asked != 0);
-        let is_open = |&id: &usize| self.handles[id].active;
-        let holds = self.delivering.iter().any(is_open)
-            || self.due().next().is_some()
-            || !self.check.aside.is_empty();
-        match is_untold || holds {
+        match is_untold || self.holds_something() {
             true => Some(Some(0)),
             false => self.delivering.is_empty().then(|| self.poll_timeout()),
         }
+    }
+
+    /// Whether something is to be told that a phase has taken up.
+    pub(crate) fn holds_something(&self) -> bool {
+        let is_open = |&id: &usize| self.handles[id].active;
+        self.delivering.iter().any(is_open)
+            || self.due().next().is_some()
+            || !self.check.aside.is_empty()
     }
 
     /// The started timer that is due first.

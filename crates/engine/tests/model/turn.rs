@@ -1,7 +1,7 @@
 //! A run of the loop, step by step.
 
 use crate::oracle::Oracle;
-use crate::rules::{Model, Phase};
+use crate::rules::{Model, Phase, Run};
 use blacklight_engine::{Event, Mode, Token};
 
 /// What the engine has been seen to do in one step.
@@ -21,14 +21,21 @@ fn token(id: usize) -> Token {
 
 impl Model {
     pub(crate) fn begin_run(&mut self, mode: Mode) {
-        self.mode = mode;
-        self.phase = Phase::Enter;
+        let run = Run::new(mode, Phase::Enter);
+        self.outer.push(std::mem::replace(&mut self.run, run));
+        self.pending_may_wait = true;
+    }
+
+    /// The run is over, or is given up. Whatever it has taken up stays where it is.
+    pub(crate) fn leave_run(&mut self) {
+        self.run = self.outer.pop().expect("a run has begun");
+        self.pending_may_wait = true;
     }
 
     /// Goes on to the next callback and compares it with the one that was seen.
     pub(crate) fn step(&mut self, seen: Seen, oracle: &mut Oracle) -> Result<(), String> {
         for _ in 0..TOO_MANY_PHASES {
-            let expected = match self.phase {
+            let expected = match self.run.phase {
                 Phase::Done => {
                     return match seen.event {
                         None => Ok(()),
@@ -50,16 +57,16 @@ impl Model {
                 return Ok(());
             }
             if let Some(expected) = expected {
-                return Err(format!("{expected:?} was to come in {:?}", self.phase));
+                return Err(format!("{expected:?} was to come in {:?}", self.run.phase));
             }
-            self.phase = self.following(seen, oracle)?;
+            self.run.phase = self.following(seen, oracle)?;
         }
         Err("the run goes on and on and calls nobody".to_string())
     }
 
     /// The next callback of a phase whose order is known.
     fn next_callback(&mut self) -> Option<Event> {
-        match self.phase {
+        match self.run.phase {
             Phase::TimersFirst | Phase::Timers => self.next_due().map(|id| Event::Timer(token(id))),
             Phase::Idle => self.idle.next().map(|id| Event::Idle(token(id))),
             Phase::Prepare => self.prepare.next().map(|id| Event::Prepare(token(id))),
@@ -70,7 +77,7 @@ impl Model {
     }
 
     fn following(&mut self, seen: Seen, oracle: &mut Oracle) -> Result<Phase, String> {
-        Ok(match self.phase {
+        Ok(match self.run.phase {
             Phase::Enter => self.enter(),
             Phase::TimersFirst => Phase::Turn,
             Phase::Turn => self.turn(),
@@ -87,7 +94,7 @@ impl Model {
                 Phase::Io
             }
             Phase::Io => {
-                self.delivering = std::mem::take(&mut self.mail);
+                self.begin_delivering(oracle);
                 Phase::Asyncs
             }
             Phase::Asyncs => Phase::PendingAgain,
@@ -96,7 +103,9 @@ impl Model {
                 Phase::Check
             }
             Phase::Check => {
-                self.closing_now = std::mem::take(&mut self.closing);
+                if self.closing_now.is_empty() {
+                    self.closing_now = std::mem::take(&mut self.closing);
+                }
                 Phase::Closing
             }
             Phase::Closing => {
@@ -104,8 +113,8 @@ impl Model {
                 Phase::Timers
             }
             Phase::Timers => {
-                self.alive = self.is_alive();
-                match self.mode {
+                self.run.alive = self.is_alive();
+                match self.run.mode {
                     Mode::Default => Phase::Turn,
                     Mode::Once | Mode::NoWait => self.finish(),
                 }
@@ -115,12 +124,12 @@ impl Model {
     }
 
     fn enter(&mut self) -> Phase {
-        self.alive = self.is_alive();
-        if !self.alive {
+        self.run.alive = self.is_alive();
+        if !self.run.alive {
             self.now_ns = self.world.now_ns;
             return Phase::Turn;
         }
-        if self.mode == Mode::Default && !self.stop {
+        if self.run.mode == Mode::Default && !self.stop {
             self.begin_timers();
             return Phase::TimersFirst;
         }
@@ -128,10 +137,10 @@ impl Model {
     }
 
     fn turn(&mut self) -> Phase {
-        if !self.alive || self.stop {
+        if !self.run.alive || self.stop {
             return self.finish();
         }
-        self.may_sleep = self.pending.is_empty() && self.idle.is_empty();
+        self.run.may_sleep = self.pending.is_empty() && self.idle.is_empty();
         Phase::Pending
     }
 
@@ -167,6 +176,18 @@ impl Model {
             return Some(id);
         }
         None
+    }
+
+    /// Takes what has been sent, unless something is left of what was taken before. That may be a
+    /// closed handle, which the engine has passed or has not.
+    fn begin_delivering(&mut self, oracle: &mut Oracle) {
+        let is_open = |&id: &usize| self.handles[id].active;
+        if self.delivering.iter().any(is_open) {
+            return;
+        }
+        if self.delivering.is_empty() || oracle.choose(2) == 0 {
+            self.delivering = std::mem::take(&mut self.mail);
+        }
     }
 
     /// The next async handle to be called: any of those that were sent to before the phase, so

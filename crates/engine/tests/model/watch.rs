@@ -6,7 +6,7 @@
 //! from the loop's own time.
 
 use crate::oracle::Oracle;
-use crate::rules::Model;
+use crate::rules::{Model, Phase};
 use crate::turn::Seen;
 use crate::world::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
 use blacklight_engine::{Errno, Event, Mode, Readiness};
@@ -34,19 +34,24 @@ pub(crate) fn to_mask(wanted: Readiness) -> u32 {
 
 impl Model {
     pub(crate) fn poll(&mut self, seen: Seen, oracle: &mut Oracle) -> Result<(), String> {
-        let sleeps = match self.mode {
+        let sleeps = match self.run.mode {
             Mode::Default => true,
-            Mode::Once => self.may_sleep,
+            Mode::Once => self.run.may_sleep,
             Mode::NoWait => false,
         };
         let mut timeout = if sleeps { self.poll_timeout() } else { Some(0) };
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
         self.loop_count += 1;
+        let mut holds = self.holds_something();
+        if !holds && !self.delivering.is_empty() {
+            // Closed async handles, which the engine has passed or has not.
+            holds = oracle.choose(2) == 1;
+        }
         let mut breakdowns = 0;
         let mut may_end_early = self.world.may.end_early;
         loop {
             self.ask(oracle);
-            if !self.pending.is_empty() || !self.mail.is_empty() {
+            if holds || !self.pending.is_empty() || !self.mail.is_empty() {
                 timeout = Some(0);
             }
             if timeout != Some(0) {
@@ -223,8 +228,12 @@ impl Model {
             return Ok(true);
         }
         match self.pending.first() {
+            Some(_) if self.pending_may_wait && self.run.phase == Phase::Pending => Ok(false),
             Some((id, error)) => Err(format!("poll handle {id} was to be told {error:?}")),
-            None => Ok(false),
+            None => {
+                self.pending_may_wait = false;
+                Ok(false)
+            }
         }
     }
 }
