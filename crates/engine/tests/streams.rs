@@ -27,6 +27,8 @@ on_each_mechanism!(
     a_terminal_that_nobody_has_open_is_at_its_end,
     answers_are_reported_before_the_next_stream_is_read,
     answers_of_a_run_that_was_given_up_are_reported,
+    a_report_does_not_make_its_stream_write_twice_in_a_turn,
+    streams_that_are_closed_leave_the_progress_of_others_to_be_asked_for,
     writes_that_wait_arrive_whole_and_in_order,
     messages_that_wait_stay_apart,
     empty_buffers_do_not_hold_up_what_is_behind_them,
@@ -587,6 +589,63 @@ fn queue_writes(engine: &mut Engine, stream: Key, lengths: &[usize], mut receive
         });
     }
     receive();
+}
+
+/// A write that the poll phase finishes is reported there. It used to be queued for the pending
+/// phase as well, where the stream was dealt with, and its queue written, once more.
+fn a_report_does_not_make_its_stream_write_twice_in_a_turn(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    fill(&ours);
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    for (token, len) in [(2, 1), (3, 8 << 20)] {
+        let bytes = Buffers::owned(vec![b'x'; len]);
+        engine
+            .stream_write(stream, Token(token), bytes, None)
+            .unwrap();
+    }
+    let mut room = vec![0; 1 << 16];
+    let mut receive = || while theirs.read(&mut room).is_ok() {};
+    receive();
+    let mut left = None;
+    while left.is_none() {
+        run(&mut engine, Mode::NoWait, |engine, event| {
+            assert_eq!(event, Event::Write(Token(2), Ok(()), 1));
+            receive();
+            left = Some(engine.write_queue_size(stream));
+        });
+    }
+    assert_ne!(left, Some(0));
+    assert_eq!(left, Some(engine.write_queue_size(stream)));
+}
+
+fn streams_that_are_closed_leave_the_progress_of_others_to_be_asked_for(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let mut peers = Vec::new();
+    let streams: Vec<Key> = (0..6)
+        .map(|token| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            fill(&ours);
+            peers.push(theirs);
+            let stream = pipe_on(&mut engine, token, ours, false);
+            let byte = Buffers::owned(vec![0]);
+            let (write, _) = engine
+                .stream_write(stream, Token(10 + token), byte, None)
+                .unwrap();
+            engine.write_cancel(write).unwrap();
+            stream
+        })
+        .collect();
+    // The first, one in the middle and the last.
+    for closed in [0, 3, 5] {
+        engine.close(streams[closed]).unwrap();
+        told(&mut engine);
+    }
+    let mut progressed: Vec<_> = std::iter::from_fn(|| engine.next_progress()).collect();
+    progressed.sort_by_key(|&(token, _)| token.0);
+    assert_eq!(progressed, [1, 2, 4].map(|token| (Token(token), 0)));
+    assert!(!engine.has_progress());
 }
 
 /// More writes than go into one call, of all sizes: the last of a call is cut anywhere.

@@ -77,8 +77,6 @@ pub(crate) struct Stream {
     tells_writable: bool,
     is_connecting: bool,
     is_shutting_down: bool,
-    /// Stands in the list of those that have progressed.
-    has_progressed: bool,
     /// Nagle's algorithm is off, now or once there is a socket.
     pub(crate) nodelay: bool,
     /// The requests, while there are such: as options they would take twice the room.
@@ -88,6 +86,8 @@ pub(crate) struct Stream {
     pub(crate) delayed_error: Option<Errno>,
     queue: Queue,
     done: Queue,
+    /// Its place in the list of those that have progressed, or `NIL`.
+    progressed_at: u32,
     /// Bytes in `queue` that have not been written.
     queued_bytes: usize,
     /// The connection or passed descriptor that waits to be accepted; those behind it are in
@@ -127,8 +127,9 @@ pub(crate) struct Streams {
     progressed: Vec<u32>,
     /// The stream that is being dealt with.
     in_hand: u32,
-    /// Whether its reading is being handed out, after which it reports its writes itself.
-    reads: bool,
+    /// Whether its cursor has yet to report finished writes, and so reports those that finish
+    /// now: while its reading is handed out, and while its queue is written.
+    reports_later: bool,
 }
 
 impl Streams {
@@ -140,13 +141,35 @@ impl Streams {
             reserve: None,
             progressed: Vec::new(),
             in_hand: NIL,
-            reads: false,
+            reports_later: false,
         }
     }
 
     /// Whether a stream reports what it has written without being fed.
     fn reports_by_itself(&self, stream: u32) -> bool {
-        self.in_hand == stream && self.reads
+        self.in_hand == stream && self.reports_later
+    }
+
+    /// Notes that a stream's count of queued bytes has changed.
+    fn note_progress(&mut self, stream: u32) {
+        let place = &mut self.slab[stream].progressed_at;
+        if *place == NIL {
+            *place = self.progressed.len() as u32;
+            self.progressed.push(stream);
+        }
+    }
+
+    /// Forgets a stream.
+    fn remove(&mut self, stream: u32) {
+        let place = self.slab[stream].progressed_at;
+        if place != NIL {
+            // A front end that never asks leaves every stream that has written in the list.
+            self.progressed.swap_remove(place as usize);
+            if let Some(&moved) = self.progressed.get(place as usize) {
+                self.slab[moved].progressed_at = place;
+            }
+        }
+        self.slab.remove(stream);
     }
 }
 
@@ -262,13 +285,13 @@ impl Engine {
             tells_writable: false,
             is_connecting: false,
             is_shutting_down: false,
-            has_progressed: false,
             nodelay: false,
             connect: Token(0),
             shutdown: Token(0),
             delayed_error: None,
             queue: Queue::EMPTY,
             done: Queue::EMPTY,
+            progressed_at: NIL,
             queued_bytes: 0,
             accepted: None,
             terminal: NIL,
@@ -495,7 +518,7 @@ impl Engine {
     #[inline]
     pub fn next_progress(&mut self) -> Option<(Token, usize)> {
         let stream = &mut self.streams.slab[self.streams.progressed.pop()?];
-        stream.has_progressed = false;
+        stream.progressed_at = NIL;
         Some((self.handles[stream.handle].token, stream.queued_bytes))
     }
 
@@ -560,10 +583,7 @@ impl Engine {
             self.active_requests -= 1;
             return Some(Event::Shutdown(token, Err(Errno::ECANCELED)));
         }
-        if self.streams.slab[index].has_progressed {
-            self.streams.progressed.retain(|&other| other != index);
-        }
-        self.streams.slab.remove(index);
+        self.streams.remove(index);
         None
     }
 
@@ -599,7 +619,7 @@ impl Engine {
 
     /// Goes on with the stream in hand up to the next thing to call, or to its end.
     pub(crate) fn next_of_stream(&mut self, cursor: &mut Cursor) -> Option<Event> {
-        self.streams.reads = false;
+        self.streams.reports_later = false;
         if self.handles.open(cursor.handle).is_err() {
             cursor.step = Step::Over;
             return None;
@@ -621,7 +641,7 @@ impl Engine {
                 cursor.reads_left -= 1;
                 stream.more = false;
                 stream.dry = false;
-                self.streams.reads = true;
+                self.streams.reports_later = true;
                 return Some(Event::Read(self.handles[stream.handle].token));
             }
             cursor.step = Step::Write;
@@ -632,7 +652,9 @@ impl Engine {
         }
         if cursor.step == Step::Write {
             if cursor.is_for(POLLOUT) && !stream.queue.is_empty() {
+                self.streams.reports_later = true;
                 self.flush_writes(index);
+                self.streams.reports_later = false;
             }
             cursor.reports_left = self.streams.slab[index].done.len;
             cursor.step = Step::Report;

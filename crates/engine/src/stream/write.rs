@@ -151,9 +151,7 @@ impl Engine {
         if bytes > 0 {
             let entry = self.stream_mut(stream);
             entry.queued_bytes -= bytes;
-            if !std::mem::replace(&mut entry.has_progressed, true) {
-                self.streams.progressed.push(stream);
-            }
+            self.streams.note_progress(stream);
         }
     }
 
@@ -457,8 +455,13 @@ impl Engine {
                     self.finish_written(index);
                 }
                 Attempt::Over(error) => {
+                    self.finish_write(write, error);
                     // The writes behind it find out for themselves.
-                    return self.finish_write(write, error);
+                    if !self.stream(index).queue.is_empty() {
+                        let watcher = self.stream(index).watcher;
+                        self.watchers.feed(watcher, Pending::Fed);
+                    }
+                    return;
                 }
                 Attempt::Partly => {}
                 Attempt::Blocked => break,
