@@ -35,7 +35,8 @@ use desk::Desk;
 use each_mechanism::{alone, on_each_mechanism};
 use ledger::Kind;
 use objects::{
-    Checks, Child, Closings, LoopWatchers, Object, Polled, Raised, Sends, Timer, Watched, Work,
+    BeforeSleep, Checks, Child, Closings, LoopWatchers, Object, Polled, Raised, Sends, Timer,
+    Watched, Work,
 };
 use random::Random;
 use sockets::{Cancelled, Connection, Datagrams};
@@ -46,6 +47,8 @@ on_each_mechanism!(nothing_is_lost);
 const SEEDS: u64 = 1_000;
 const MAX_OBJECTS: u64 = 6;
 const MAX_DEPTH: usize = 4;
+const KINDS_OF_OBJECTS: u64 = 16;
+const BEFORE_SLEEP: u64 = 14;
 
 /// What was done at events of each kind, and what the loops have made use of.
 #[derive(Default, Debug)]
@@ -84,6 +87,9 @@ struct Program {
     to_make: u64,
     /// The kind of object that was made last.
     last_made: Option<u64>,
+    /// The only kind of objects that are made besides the first, which is called before the loop
+    /// sleeps: what is left out in such a program has nothing that would wake the loop for it.
+    only: Option<u64>,
     runs: Vec<Run>,
 }
 
@@ -106,11 +112,13 @@ impl Program {
             });
         }
         let to_make = 1 + random.below(MAX_OBJECTS);
+        let only = random.chance(1, 4).then(|| random.below(KINDS_OF_OBJECTS));
         Program {
             desk: Desk::new(engine, random),
             objects: Vec::new(),
             to_make,
             last_made: None,
+            only,
             runs: Vec::new(),
         }
     }
@@ -119,8 +127,13 @@ impl Program {
         self.to_make -= 1;
         self.desk.object = self.objects.len() as u64;
         let desk = &mut self.desk;
-        let mut kind = desk.random.below(15);
-        if let Some(last) = self.last_made
+        let mut kind = match (self.only, self.last_made) {
+            (Some(_), None) => BEFORE_SLEEP,
+            (Some(only), _) => only,
+            (None, _) => desk.random.below(KINDS_OF_OBJECTS),
+        };
+        if self.only.is_none()
+            && let Some(last) = self.last_made
             && desk.random.chance(1, 3)
         {
             // What is alike is queued together, so that a run can be given up between the two.
@@ -142,6 +155,7 @@ impl Program {
             11 => Box::new(Work::new(desk)),
             12 => Box::new(Raised::new(desk)),
             13 => Box::new(Child::new(desk)),
+            BEFORE_SLEEP => Box::new(BeforeSleep::new(desk)),
             _ => Box::new(Conversation::new(desk)),
         };
         self.objects.push(object);

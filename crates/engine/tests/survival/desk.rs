@@ -58,12 +58,15 @@ impl Desk {
     /// Closes a handle that has heard of everything, now or when the loop is over.
     pub(crate) fn close(&mut self, key: Key, token: Token) {
         match self.closes_late {
-            true => {
-                self.engine.unreference(key);
-                self.late.push((key, token));
-            }
+            true => self.close_late_only(key, token),
             false => self.close_now(key, token),
         }
+    }
+
+    /// Closes a handle that is not waited for when the loop is over.
+    pub(crate) fn close_late_only(&mut self, key: Key, token: Token) {
+        self.engine.unreference(key);
+        self.late.push((key, token));
     }
 
     /// Closes what is still open; whether there was anything.

@@ -79,6 +79,8 @@ impl Kind {
 pub(crate) struct Ledger {
     open: BTreeMap<(u64, Kind), u32>,
     closing: BTreeSet<u64>,
+    /// Events that may come any number of times.
+    allowed: BTreeSet<(u64, Kind)>,
 }
 
 impl Ledger {
@@ -87,6 +89,10 @@ impl Ledger {
         if kind == Kind::Closed {
             self.closing.insert(token.0);
         }
+    }
+
+    pub(crate) fn allow(&mut self, token: Token, kind: Kind) {
+        self.allowed.insert((token.0, kind));
     }
 
     /// It has come, which is once less to come.
@@ -103,7 +109,8 @@ impl Ledger {
 
     pub(crate) fn told(&mut self, event: &Event) {
         let kind = Kind::of(event);
-        match kind.is_repeated() {
+        let is_allowed = self.allowed.contains(&(event.token().0, kind));
+        match kind.is_repeated() || is_allowed {
             false => self.meet(event.token(), kind),
             true => assert!(
                 !self.closing.contains(&event.token().0),

@@ -111,6 +111,27 @@ impl Object for LoopWatchers {
     }
 }
 
+/// A prepare handle that does not keep the loop alive, nor from sleeping. It is called before every
+/// poll, so that runs begin and are given up in front of a sleep.
+pub(crate) struct BeforeSleep;
+
+impl BeforeSleep {
+    pub(crate) fn new(desk: &mut Desk) -> BeforeSleep {
+        let token = desk.new_token();
+        let key = desk.engine.prepare_init(token).unwrap();
+        desk.engine.loop_watcher_start(key).unwrap();
+        desk.ledger().allow(token, Kind::Prepare);
+        desk.close_late_only(key, token);
+        BeforeSleep
+    }
+}
+
+impl Object for BeforeSleep {
+    fn told(&mut self, _: &mut Desk, event: Event) {
+        assert!(matches!(event, Event::Prepare(_) | Event::Closed(_)));
+    }
+}
+
 /// Check handles that are called in the same phase, once each, and an idle handle that keeps the
 /// loop from sleeping until the phase begins.
 pub(crate) struct Checks {
