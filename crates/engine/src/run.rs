@@ -462,13 +462,22 @@ impl Engine {
                 self.slept = false;
                 return;
             }
-            let spun = timeout != Some(0) && self.spin_for_mail();
+            let spin = match timeout {
+                Some(0) => None,
+                _ => self.spin_for_mail(),
+            };
+            let spun = spin == Some(true);
+            if spin == Some(false)
+                && let Some(deadline_ns) = deadline_ns
+            {
+                // What has been waited in vain is not waited again.
+                timeout = Some(deadline_ns.saturating_sub(self.poller.now_ns()));
+            }
             let may_look =
                 timeout != Some(0) && next != Next::Anything && !spun && self.poller.may_look();
             let has_looked = may_look && self.spin_for_io(timeout, next);
             if !has_looked {
                 if may_look && let Some(deadline_ns) = deadline_ns {
-                    // What has been waited in vain is not waited again.
                     timeout = Some(deadline_ns.saturating_sub(self.now_ns));
                 }
                 if timeout != Some(0) && !self.receiver.fall_asleep() {

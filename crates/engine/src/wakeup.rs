@@ -416,37 +416,37 @@ impl Engine {
     }
 
     /// Waits awake for a moment if mail is to be expected, since requests are in progress or
-    /// since some has just come, and if waiting awake has paid lately. Returns whether something
-    /// has come meanwhile.
+    /// since some has just come, and if waiting awake has paid lately. If so, returns whether
+    /// something has come meanwhile.
     #[inline]
-    pub(crate) fn spin_for_mail(&mut self) -> bool {
+    pub(crate) fn spin_for_mail(&mut self) -> Option<bool> {
         let Receiver {
             requests,
             had_sends,
             ..
         } = self.receiver;
-        (requests > 0 || had_sends) && self.spin_for_expected_mail()
+        match requests > 0 || had_sends {
+            true => self.spin_for_expected_mail(),
+            false => None,
+        }
     }
 
     #[inline(never)]
-    fn spin_for_expected_mail(&mut self) -> bool {
+    fn spin_for_expected_mail(&mut self) -> Option<bool> {
         let Receiver {
             mailbox, requests, ..
         } = &self.receiver;
         if !self.poller.may_spin_for_mail(*requests > 0) || !mailbox.is_empty() {
-            return false;
+            return None;
         }
         let spin = match requests {
             0 => self.spin.begin(),
             _ => Pool::get().and_then(|pool| pool.begin_waiting(&mut self.spin)),
-        };
-        let Some(spin) = spin else {
-            return false;
-        };
+        }?;
         let poller = &mut self.poller;
         let found = spin.for_mate(Mail { poller, mailbox });
         self.spin.end(found);
-        found
+        Some(found)
     }
 
     pub(crate) fn retire_async(&mut self, index: u32, ticket: Ticket) {

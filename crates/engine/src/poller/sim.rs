@@ -189,6 +189,8 @@ pub struct Sim {
     price_ns: u64,
     /// The processor time that sleeps have cost.
     cpu_ns: u64,
+    /// How long each look and each pause takes, if it is always the same.
+    moment_ns: Option<u64>,
     is_spinning: bool,
     tally: Tally,
 }
@@ -210,6 +212,7 @@ impl Sim {
             to_renew: Vec::new(),
             price_ns: 0,
             cpu_ns: 0,
+            moment_ns: None,
             is_spinning: false,
             tally: Tally::default(),
         }
@@ -249,6 +252,11 @@ impl Sim {
     /// nothing unless somebody says so.
     pub fn set_price_of_sleep(&mut self, ns: u64) {
         self.price_ns = ns;
+    }
+
+    /// From now on each look and each pause takes so long, in place of some time or other.
+    pub fn set_moment(&mut self, ns: u64) {
+        self.moment_ns = Some(ns);
     }
 
     /// Whether it can pay to spin.
@@ -505,9 +513,10 @@ impl Sim {
     /// A moment passes; somebody else may have had the processor.
     fn pass_a_moment(&mut self) {
         let random = self.random() >> 16;
-        self.now_ns += match random % SELDOM {
-            0 => LONG_NS,
-            _ => 200 + random % 1_000,
+        self.now_ns += match (self.moment_ns, random % SELDOM) {
+            (Some(ns), _) => ns,
+            (None, 0) => LONG_NS,
+            (None, _) => 200 + random % 1_000,
         };
     }
 

@@ -36,6 +36,8 @@ pub(crate) enum Op {
     ScheduleReady(u64, RawFd, u32),
     ScheduleSend(u64, usize),
     SetFaults(Faults),
+    /// From now on it may pay to spin.
+    MakeSleepDear,
 }
 
 /// The descriptors that programs play with: few, so that they meet.
@@ -69,9 +71,12 @@ const TIMEOUTS_MS: [u64; 16] = [
 
 const REPEATS_MS: [u64; 8] = [0, 0, 0, 0, 1, 2, 5, u64::MAX];
 
-const DELAYS_NS: [u64; 8] = [
+const DELAYS_NS: [u64; 11] = [
     0,
     1,
+    3_000,
+    15_000,
+    19_999,
     999_999,
     NS_PER_MS,
     2 * NS_PER_MS,
@@ -108,6 +113,7 @@ impl Model {
             Op::ScheduleReady(delay, fd, mask) => self.world.schedule(delay, Act::Ready(fd, mask)),
             Op::ScheduleSend(delay, id) => self.world.schedule(delay, Act::Send(id)),
             Op::SetFaults(faults) => self.world.may = faults.into(),
+            Op::MakeSleepDear => self.world.is_dear = true,
         }
         Ok(())
     }

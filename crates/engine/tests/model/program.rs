@@ -10,6 +10,7 @@ use crate::picture::Picture;
 use crate::random::Random;
 use crate::rules::{Life, Model, Phase};
 use crate::turn::Seen;
+use crate::watch::MOMENT_NS;
 use crate::world::Act;
 use blacklight_engine::{
     Action, Engine, Errno, Event, Faults, HandleKind, Key, Mechanism, Mode, Run, Sender, Sim, Token,
@@ -107,6 +108,9 @@ impl<'a> Program<'a> {
         }
         let faults = some_faults(&mut self.random);
         self.perform(Op::SetFaults(faults));
+        if self.random.chance(1, 2) {
+            self.perform(Op::MakeSleepDear);
+        }
         if self.random.chance(1, 4) {
             self.engine.measure_idle_time();
             self.measures_idle_time = true;
@@ -138,6 +142,8 @@ impl<'a> Program<'a> {
             let mode = self.random.pick(&MODES);
             self.run(mode, 0);
         }
+        let tally = self.sim().tally();
+        self.coverage.tally.add(&tally);
         let closed_once = self.closed.iter().all(|&times| times == 1);
         if !closed_once || !self.engine.is_unused() || self.engine.is_alive() {
             self.fail(&[format!("something is left: closed {:?}", self.closed)]);
@@ -403,6 +409,10 @@ impl<'a> Program<'a> {
                 self.sim().schedule(delay_ns, send);
             }
             Op::SetFaults(faults) => self.sim().set_faults(faults),
+            Op::MakeSleepDear => {
+                self.sim().set_price_of_sleep(10_000);
+                self.sim().set_moment(MOMENT_NS);
+            }
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! `watch.rs` watches descriptors.
 
 use crate::oracle::Oracle;
+use crate::watch::Spin;
 use crate::world::World;
 use blacklight_engine::{Errno, HandleKind, Mode, RawFd};
 
@@ -148,6 +149,9 @@ pub(crate) struct Model {
     /// Whether refused poll handles may be left over by the first pending phase: it tells as many
     /// as there were when it began, and another run may have told those and found more.
     pub(crate) pending_may_wait: bool,
+    /// Whether the last wait has found that something was sent.
+    pub(crate) had_mail: bool,
+    pub(crate) spin: Spin,
     pub(crate) loop_count: u64,
     pub(crate) events: u64,
     pub(crate) events_waiting: u64,
@@ -178,6 +182,8 @@ impl Model {
             run: Run::new(Mode::Default, Phase::Done),
             outer: Vec::new(),
             pending_may_wait: false,
+            had_mail: false,
+            spin: Spin::default(),
             loop_count: 0,
             events: 0,
             events_waiting: 0,

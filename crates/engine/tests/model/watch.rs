@@ -16,6 +16,32 @@ const ASKABLE: u32 = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
 /// One wait that breaks down is as good as many; a second one may hit after a refusal.
 const BREAKDOWNS: u32 = 2;
 
+/// How long a pause takes while the loop spins, and how long the loop does.
+pub(crate) const MOMENT_NS: u64 = 1_000;
+const SPIN_NS: u64 = 20_000;
+
+/// Whether it pays to spin: after each time in vain twice as many chances are left out.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(crate) struct Spin {
+    to_leave_out: u32,
+    in_vain: u32,
+}
+
+impl Spin {
+    fn is_due(&mut self) -> bool {
+        let is_due = self.to_leave_out == 0;
+        self.to_leave_out = self.to_leave_out.saturating_sub(1);
+        is_due
+    }
+
+    fn end(&mut self, found: bool) {
+        self.in_vain = if found { 0 } else { self.in_vain + 1 };
+        if !found {
+            self.to_leave_out = 1 << (self.in_vain - 1).min(10);
+        }
+    }
+}
+
 /// What a poll handle's mask means to the kernel.
 pub(crate) fn to_mask(wanted: Readiness) -> u32 {
     let mut mask = 0;
@@ -54,10 +80,18 @@ impl Model {
             if holds || !self.pending.is_empty() || !self.mail.is_empty() {
                 timeout = Some(0);
             }
+            // Callbacks have taken their time since that of the loop was cached.
+            if deadline_ns.is_some_and(|deadline_ns| deadline_ns <= self.world.now_ns) {
+                timeout = Some(0);
+            }
+            let mut spun = false;
             if timeout != Some(0) {
-                // Callbacks have taken their time since that of the loop was cached.
+                spun = self.spin_for_mail();
                 let left_ns = |deadline_ns: u64| deadline_ns.saturating_sub(self.world.now_ns);
-                timeout = deadline_ns.map(left_ns);
+                timeout = match spun {
+                    true => Some(0),
+                    false => deadline_ns.map(left_ns),
+                };
             }
             let may_break = self.world.may.break_down && breakdowns < BREAKDOWNS;
             if may_break && oracle.choose(2) == 1 {
@@ -84,9 +118,10 @@ impl Model {
             self.now_ns = self.world.now_ns;
             let events = self.batch.len() as u64 + u64::from(!self.mail.is_empty());
             self.events += events;
-            if timeout == Some(0) {
+            if timeout == Some(0) && !spun {
                 self.events_waiting += events;
             }
+            self.had_mail = !self.mail.is_empty();
             if events > 0 || timeout == Some(0) {
                 return Ok(());
             }
@@ -94,6 +129,24 @@ impl Model {
                 return Ok(());
             }
         }
+    }
+
+    /// Lets a moment pass in place of a sleep if something was sent before the last turn; whether
+    /// something has been sent meanwhile.
+    fn spin_for_mail(&mut self) -> bool {
+        if !self.world.is_dear || !self.had_mail || !self.spin.is_due() {
+            return false;
+        }
+        let end_ns = self.world.now_ns + SPIN_NS;
+        while self.mail.is_empty() && self.world.now_ns < end_ns {
+            self.world.now_ns += MOMENT_NS;
+            for id in self.world.act() {
+                self.send(id);
+            }
+        }
+        let found = !self.mail.is_empty();
+        self.spin.end(found);
+        found
     }
 
     /// Asks the kernel for what is wanted and has not been asked for yet.

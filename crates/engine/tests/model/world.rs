@@ -45,6 +45,8 @@ pub(crate) struct World {
     /// What is still to happen and when, in the order of scheduling.
     script: Vec<(u64, Act)>,
     pub(crate) may: May,
+    /// Whether a sleep costs something, so that loops spin.
+    pub(crate) is_dear: bool,
 }
 
 impl World {
@@ -54,6 +56,7 @@ impl World {
             fds: Vec::new(),
             script: Vec::new(),
             may: May::default(),
+            is_dear: false,
         }
     }
 
