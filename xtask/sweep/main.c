@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEADLINE 10     /* seconds for a case */
-#define PATIENCE 3000   /* milliseconds after which a scenario waits in vain */
+#define DEADLINE 60     /* seconds for a case */
+#define PATIENCE 10000  /* milliseconds after which a scenario waits in vain */
 
 uv_loop_t* loop;
 int argument_count;
