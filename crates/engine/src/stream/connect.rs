@@ -48,8 +48,11 @@ impl Engine {
         stream.is_connecting = true;
         stream.connect = token;
         let watcher = stream.watcher;
-        // What was said of the socket before does not hold any more.
-        self.io_used_up(watcher, u32::MAX);
+        if outcome != Ok(true) {
+            // What was said of the socket before does not hold any more. One that is connected
+            // already is as it was, and the kernel does not say again what can be done with it.
+            self.io_used_up(watcher, u32::MAX);
+        }
         self.active_requests += 1;
         let outcome = match outcome {
             Ok(false) => self.io_want(watcher, POLLOUT).map(|()| false),
