@@ -96,6 +96,8 @@ pub(crate) struct Watcher {
     in_a_row: u8,
     /// In the list of those to be looked at for what is left.
     is_noted: bool,
+    /// The descriptor may stand for another file than the one that the poller knows.
+    is_doubtful: bool,
     epoch: u32,
     /// Its place in the queue of changes, or `NIL`.
     queued: u32,
@@ -124,6 +126,7 @@ impl Watcher {
     /// What the kernel is asked for on the watcher's behalf.
     fn asked(&self) -> u32 {
         match self.trigger {
+            Trigger::Edge if self.is_doubtful => self.wanted | POLLIN | STOPPERS,
             Trigger::Edge => self.wanted | self.current | POLLIN | STOPPERS,
             Trigger::Level | Trigger::Flow | Trigger::Once => self.wanted,
         }
@@ -151,9 +154,9 @@ impl Watcher {
         self.left & self.wanted != 0
     }
 
-    /// Wants something that the poller does not know of.
+    /// Wants something that the poller does not know of, or not for sure.
     fn is_untold(&self) -> bool {
-        self.wanted & !self.current != 0
+        self.wanted & !self.current != 0 || self.is_doubtful && self.wanted != 0
     }
 }
 
@@ -208,6 +211,7 @@ impl Watchers {
             way: Way::In,
             in_a_row: 0,
             is_noted: false,
+            is_doubtful: false,
             epoch: 0,
             queued: NIL,
             pending: None,
@@ -328,6 +332,7 @@ impl Watchers {
         let watcher = &mut self.slab[index];
         watcher.wanted = 0;
         watcher.left = 0;
+        watcher.is_doubtful = false;
         let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));
         if let Ok(at) = usize::try_from(fd)
             && self.by_fd.get(at) == Some(&index)
@@ -389,6 +394,17 @@ impl Engine {
     /// Does not watch for `mask` any more. The poller hears of it when that matters.
     pub(crate) fn io_unwant(&mut self, index: u32, mask: u32) {
         self.watchers.slab[index].wanted &= !mask;
+    }
+
+    /// As [`io_want`](Engine::io_want) for a watcher that was stopped. Meanwhile the program may
+    /// have put another file in the descriptor's place, by dup2(2), of which epoll knows nothing:
+    /// it is asked anew, once in a turn. The other mechanisms go by the number.
+    pub(crate) fn io_want_anew(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
+        if self.poller.supports_edges() {
+            let watcher = &mut self.watchers.slab[index];
+            watcher.is_doubtful = watcher.current != 0;
+        }
+        self.io_want(index, mask)
     }
 
     /// Enters the watcher as its descriptor's only one. One that had it before but wants
@@ -466,6 +482,7 @@ impl Engine {
                 let data = data(index, watcher.epoch);
                 self.poller.modify(watcher.fd, events, data)
             };
+            watcher.is_doubtful = false;
             match result {
                 Ok(()) => watcher.current = asked,
                 Err(error) => self.watchers.feed(index, Pending::Refused(error)),

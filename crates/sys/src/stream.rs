@@ -54,7 +54,8 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
 }
 
 /// Reads once into `room`. Zero is the end. For a socket, `recv` has less of the kernel to go
-/// through than `read`, which is for files of all kinds.
+/// through than `read`, which is for files of all kinds and also reads what a program has put in
+/// a socket's place.
 #[inline]
 pub fn read<'a>(
     fd: RawFd,
@@ -62,12 +63,15 @@ pub fn read<'a>(
     transport: Transport,
 ) -> Result<usize, Errno> {
     let room = room.into();
-    match transport.is_socket() {
+    if transport.is_socket() {
         // SAFETY: the room is writable.
-        true => retry(|| unsafe { libc::recv(fd, room.base(), room.len(), 0) }),
-        // SAFETY: as above.
-        false => retry(|| unsafe { libc::read(fd, room.base(), room.len()) }),
+        match retry(|| unsafe { libc::recv(fd, room.base(), room.len(), 0) }) {
+            Err(Errno::ENOTSOCK) => {}
+            received => return received,
+        }
     }
+    // SAFETY: as above.
+    retry(|| unsafe { libc::read(fd, room.base(), room.len()) })
 }
 
 /// Writes once from the front of `buffers` and returns how many bytes went. The buffers
@@ -126,7 +130,11 @@ pub fn write_part(
 #[inline(always)]
 fn write_iovecs(fd: RawFd, iovecs: &[libc::iovec], transport: Transport) -> Result<usize, Errno> {
     match transport {
-        Transport::Socket | Transport::Messages => send(fd, iovecs),
+        Transport::Socket | Transport::Messages => match send(fd, iovecs) {
+            // The program has put another file in its place.
+            Err(Errno::ENOTSOCK) => write_to_pipe(fd, iovecs),
+            sent => sent,
+        },
         Transport::Pipe => write_to_pipe(fd, iovecs),
         // SAFETY: whoever made the buffers vouches for them.
         Transport::Device => retry(|| unsafe { writev(fd, iovecs) }),

@@ -15,19 +15,26 @@ use blacklight_sys::{Errno, RawFd, poll, socket, stream};
 impl Engine {
     /// Starts reading: [`Event::Read`] follows whenever there is something. `ENOTCONN` if
     /// the stream cannot be read from, `EALREADY` if it is reading.
+    ///
+    /// A stream that has stopped may have another file under its descriptor by now.
     pub fn read_start(&mut self, key: Key) -> Result<(), Errno> {
-        let handle = self.start_reading(key)?;
+        let handle = self.start_reading(key, Engine::io_want_anew)?;
         self.handles.set_active(handle, true);
         Ok(())
     }
 
     /// As [`read_start`](Engine::read_start), but the handle does not become active, for a front
-    /// end that has a reason of its own to keep the loop alive.
+    /// end that has a reason of its own to keep the loop alive. It must not have exchanged the
+    /// file under the descriptor, so that stopping and starting again costs nothing.
     pub fn read_start_quietly(&mut self, key: Key) -> Result<(), Errno> {
-        self.start_reading(key).map(drop)
+        self.start_reading(key, Engine::io_want).map(drop)
     }
 
-    fn start_reading(&mut self, key: Key) -> Result<u32, Errno> {
+    fn start_reading(
+        &mut self,
+        key: Key,
+        want: impl FnOnce(&mut Engine, u32, u32) -> Result<(), Errno>,
+    ) -> Result<u32, Errno> {
         let index = self.open_stream(key)?;
         let stream = self.stream(index);
         if stream.reading {
@@ -37,7 +44,7 @@ impl Engine {
             return Err(Errno::ENOTCONN);
         }
         let (handle, watcher) = (stream.handle, stream.watcher);
-        self.io_want(watcher, POLLIN)?;
+        want(self, watcher, POLLIN)?;
         self.stream_mut(index).reading = true;
         Ok(handle)
     }
