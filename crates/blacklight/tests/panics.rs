@@ -10,11 +10,13 @@ use blacklight::{
     Async, Check, FsEvent, Idle, Loop, Mechanism, Mode, Phase, Poll, Prepare, Readiness, Signal,
     SignalKind, TcpListener, TcpStream, Timer, UdpSocket,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::mpsc;
@@ -435,5 +437,43 @@ fn handles_are_closed() {
             over.send(()).unwrap();
         });
         assert_eq!(is_over.recv_timeout(LIMIT), Ok(()), "{mode:?}");
+    }
+}
+
+/// Whether the descriptor that others wait for becomes readable.
+fn is_signalled(fd: &OwnedFd) -> bool {
+    let limit = Timespec {
+        tv_sec: LIMIT.as_secs() as i64,
+        tv_nsec: 0,
+    };
+    poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit)).unwrap() == 1
+}
+
+/// A loop that runs need not be woken, and one whose run a panic has ended did not say so.
+#[test]
+fn who_waits_for_a_loop_is_woken_after_a_panic() {
+    for sends_before in [true, false] {
+        let lp = Loop::new().unwrap();
+        let fd = lp.try_clone_backend_fd().unwrap().unwrap();
+        let heard = Rc::new(Cell::new(0));
+        let its = heard.clone();
+        let wakeup = Async::new(&lp, move |_, _| its.set(its.get() + 1)).unwrap();
+        let sender = wakeup.sender();
+        let timer = Timer::new(&lp).unwrap();
+        let its = sender.clone();
+        let callback = move |_: &Loop, _: &Timer| {
+            if sends_before {
+                its.send();
+            }
+            resume_unwind(Box::new(()));
+        };
+        timer.start(Duration::ZERO, callback).unwrap();
+        while catch_unwind(AssertUnwindSafe(|| lp.run(Mode::NoWait))).is_ok() {}
+        if !sends_before {
+            std::thread::spawn(move || sender.send()).join().unwrap();
+        }
+        assert!(is_signalled(&fd), "{sends_before}");
+        lp.run(Mode::NoWait);
+        assert_eq!(heard.get(), 1);
     }
 }

@@ -233,7 +233,13 @@ impl Engine {
 
     /// How long a poll would sleep now, in nanoseconds. Not at all as long as our descriptor does
     /// not know what to wait for.
+    ///
+    /// Whoever asks is about to wait, also if a run was given up without
+    /// [saying so](Engine::give_up_run), as by `longjmp`.
     pub fn backend_timeout(&mut self) -> Timeout {
+        if !self.receiver.may_be_asleep() {
+            self.rest();
+        }
         match self.watchers.has_changes() || self.has_news() || self.io_has_untold() {
             true => Some(0),
             false => self.poll_timeout(),

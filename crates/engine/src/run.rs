@@ -330,12 +330,27 @@ impl Engine {
         Phase::Turn
     }
 
-    /// The end of a run: senders must wake whoever waits for us from now on.
     fn finish(&mut self) -> Phase {
         self.stop_requested = false;
+        self.rest();
+        Phase::Done
+    }
+
+    /// The end of a run: senders must wake whoever waits for us from now on.
+    pub(crate) fn rest(&mut self) {
         self.receiver.rest();
         self.signals.rest();
-        Phase::Done
+    }
+
+    /// Says that a run will not be gone on with, as when a callback has panicked. Whoever waits for
+    /// our [descriptor](Engine::backend_fd) hears of what is sent from now on, and of what the run
+    /// had taken and not handed out yet.
+    #[cold]
+    pub fn give_up_run(&mut self) {
+        self.rest();
+        if self.has_news() || self.io_has_untold() {
+            self.receiver.mailbox.wake();
+        }
     }
 
     /// Decides whether to take a turn and opens it.

@@ -155,6 +155,11 @@ impl Receiver {
         }
     }
 
+    /// Whether senders take the loop for asleep, and wake it.
+    pub(crate) fn may_be_asleep(&self) -> bool {
+        self.mailbox.sleep.load(SeqCst) & ASLEEP != 0
+    }
+
     /// Says that the loop no longer runs. Whoever waits for our descriptor instead must
     /// hear of what has been sent already.
     pub(crate) fn rest(&mut self) {

@@ -10,9 +10,9 @@ use blacklight_engine::{
     Command, Engine, Event, Job, Key, Mechanism, Mode, Readiness, Run, StringsBuf, Token, WorkKind,
 };
 use each_mechanism::{GUARD, guarded_engine_on, on_each_mechanism, run};
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 on_each_mechanism!(
     a_child_s_exit_is_told_after_its_batch_was_given_up,
@@ -87,6 +87,53 @@ fn sends_are_delivered_all_the_same() {
     assert_eq!(turn(&mut engine), [two, three]);
     assert_eq!(turn(&mut engine), [one]);
     assert_eq!(turn(&mut engine), []);
+}
+
+/// Whether the descriptor that others wait for has something to tell.
+fn is_signalled(engine: &Engine) -> bool {
+    // SAFETY: the engine has it open.
+    let fd = unsafe { BorrowedFd::borrow_raw(engine.backend_fd().unwrap()) };
+    let now = Timespec::default();
+    poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&now)).unwrap() == 1
+}
+
+/// A loop that runs need not be woken, and whoever gives a run up may not be able to say so.
+#[test]
+fn sends_wake_whoever_waits_for_a_loop_whose_run_was_given_up() {
+    for says_so in [true, false] {
+        let mut engine = Engine::new(Some(Mechanism::Epoll)).unwrap();
+        engine.embed();
+        let (_, ticket) = engine.async_init(Token(1)).unwrap();
+        assert_eq!(turn(&mut engine), []);
+        let timer = engine.timer_init(Token(2)).unwrap();
+        engine.timer_start(timer, 0, 0).unwrap();
+        assert_eq!(first_of_a_run(&mut engine), Some(Event::Timer(Token(2))));
+        match says_so {
+            true => engine.give_up_run(),
+            false => assert_eq!(engine.backend_timeout(), None),
+        }
+        assert!(!is_signalled(&engine));
+        engine.mailbox().send(ticket);
+        assert!(is_signalled(&engine), "{says_so}");
+        assert_eq!(turn(&mut engine), [Event::Async(Token(1))]);
+        assert!(!is_signalled(&engine));
+    }
+}
+
+#[test]
+fn whoever_waits_for_a_loop_hears_of_what_a_given_up_run_has_left() {
+    let mut engine = Engine::new(Some(Mechanism::Epoll)).unwrap();
+    engine.embed();
+    let init = |token| engine.async_init(Token(token)).unwrap().1;
+    for ticket in [1, 2].map(init) {
+        engine.mailbox().send(ticket);
+    }
+    assert_eq!(first_of_a_run(&mut engine), Some(Event::Async(Token(1))));
+    assert!(!is_signalled(&engine));
+    engine.give_up_run();
+    assert!(is_signalled(&engine));
+    assert_eq!(turn(&mut engine), [Event::Async(Token(2))]);
+    assert!(!is_signalled(&engine));
 }
 
 #[test]
