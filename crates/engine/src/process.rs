@@ -166,7 +166,7 @@ impl Engine {
 
     fn watch_child(&mut self, process: u32, pidfd: Option<OwnedFd>) -> Result<(), Errno> {
         let pidfd = pidfd
-            .filter(|_| self.poller.supports_children())
+            .filter(|_| self.poller.reaches_kernel())
             .ok_or(Errno::ENOSYS)?;
         let entry = &mut self.processes.slab[process];
         let watcher = entry.watcher;

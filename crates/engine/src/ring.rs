@@ -14,7 +14,6 @@
 use crate::engine::Engine;
 use crate::event::Token;
 use crate::mailbox::Mailbox;
-use crate::poller::Mechanism;
 use crate::pool::leading_number;
 use blacklight_sys::io_uring::{Operation, Ring};
 use blacklight_sys::{Errno, fallible};
@@ -71,8 +70,7 @@ impl RingState {
 impl Engine {
     /// Permits the loop to have a ring.
     pub fn ring_permit(&mut self) {
-        let is_simulated = matches!(self.mechanism(), Mechanism::Sim(_));
-        if matches!(self.ring, RingState::Never) && !is_simulated {
+        if matches!(self.ring, RingState::Never) && self.poller.reaches_kernel() {
             self.ring = RingState::Permitted;
         }
     }

@@ -35,8 +35,8 @@ use desk::Desk;
 use each_mechanism::{alone, on_each_mechanism};
 use ledger::Kind;
 use objects::{
-    BeforeSleep, Checks, Child, Closings, LoopWatchers, Object, Polled, Raised, Sends, Timer,
-    Watched, Work,
+    BeforeSleep, Checks, Child, Closings, LoopWatchers, Object, OnRing, Polled, Raised, Sends,
+    Timer, Watched, Work,
 };
 use random::Random;
 use sockets::{Cancelled, Connection, Datagrams};
@@ -47,7 +47,7 @@ on_each_mechanism!(nothing_is_lost);
 const SEEDS: u64 = 1_000;
 const MAX_OBJECTS: u64 = 6;
 const MAX_DEPTH: usize = 4;
-const KINDS_OF_OBJECTS: u64 = 16;
+const KINDS_OF_OBJECTS: u64 = 17;
 const BEFORE_SLEEP: u64 = 14;
 
 /// What was done at events of each kind, and what the loops have made use of.
@@ -56,6 +56,8 @@ struct Coverage {
     kinds: BTreeMap<Kind, Count>,
     /// Known of a simulated kernel only.
     tally: Option<Tally>,
+    /// Whether the kernel has granted a ring.
+    has_ring: bool,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -70,7 +72,7 @@ struct Count {
 impl Coverage {
     fn assert_complete(&self) {
         eprintln!("{self:?}");
-        for kind in &KINDS {
+        for kind in KINDS.iter().chain(self.has_ring.then_some(&Kind::Ring)) {
             let count = self.kinds.get(kind).copied().unwrap_or_default();
             let least = [count.nested, count.given_up, count.went_on, count.stopped];
             assert!(least.iter().all(|&count| count > 0), "{kind:?}: {count:?}");
@@ -111,6 +113,7 @@ impl Program {
                 ..Faults::default()
             });
         }
+        engine.ring_permit();
         let to_make = 1 + random.below(MAX_OBJECTS);
         let only = random.chance(1, 4).then(|| random.below(KINDS_OF_OBJECTS));
         Program {
@@ -156,6 +159,7 @@ impl Program {
             12 => Box::new(Raised::new(desk)),
             13 => Box::new(Child::new(desk)),
             BEFORE_SLEEP => Box::new(BeforeSleep::new(desk)),
+            15 => Box::new(OnRing::new(desk)),
             _ => Box::new(Conversation::new(desk)),
         };
         self.objects.push(object);
@@ -163,6 +167,7 @@ impl Program {
 
     /// Runs until nothing is alive any more.
     fn run(&mut self, coverage: &mut Coverage) {
+        coverage.has_ring |= self.desk.engine.ring_is_there();
         for _ in 0..1 + self.desk.random.below(self.to_make) {
             self.make_object();
         }
@@ -239,6 +244,9 @@ fn number_from(variable: &str) -> Option<u64> {
 
 /// Tries the seeds that are asked for, on a mechanism that may depend on the seed.
 fn survive(mechanism: impl Fn(u64) -> Mechanism) {
+    // SAFETY: the tests of this program run one at a time, and nobody else changes the environment
+    // or reads it but by way of the standard library.
+    unsafe { std::env::set_var("UV_USE_IO_URING", "1") };
     let mut coverage = Coverage::default();
     let one = number_from("BLACKLIGHT_SEED");
     let seeds = number_from("BLACKLIGHT_SEEDS").unwrap_or(SEEDS);

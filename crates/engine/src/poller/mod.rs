@@ -248,8 +248,8 @@ impl Poller {
         }
     }
 
-    /// Whether pidfds can be watched.
-    pub(crate) fn supports_children(&self) -> bool {
+    /// Whether it reaches a real kernel, and so can wait for what that has to tell.
+    pub(crate) fn reaches_kernel(&self) -> bool {
         match &self.kind {
             Kind::Sim(sim) => sim.uses_kernel(),
             _ => true,

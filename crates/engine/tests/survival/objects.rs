@@ -4,7 +4,8 @@
 use crate::desk::Desk;
 use crate::ledger::Kind;
 use blacklight_engine::{
-    Action, Command, Engine, Errno, Event, Job, Key, Readiness, StringsBuf, Token, WorkKind,
+    Action, Command, Engine, Errno, Event, Job, Key, Operation, Readiness, StringsBuf, Token,
+    WorkKind,
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::fs;
@@ -205,6 +206,37 @@ impl Object for Work {
             panic!("{event:?}");
         };
         assert!(matches!(result, Ok(()) | Err(Errno::ECANCELED)));
+    }
+}
+
+/// Requests on the loop's ring, if it has one.
+pub(crate) struct OnRing {
+    _file: fs::File,
+}
+
+impl OnRing {
+    pub(crate) fn new(desk: &mut Desk) -> OnRing {
+        let name = format!("blacklight-survival-{}-file", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = fs::File::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        for _ in 0..desk.up_to(3) {
+            let token = desk.new_token();
+            let sync = Operation::sync(file.as_raw_fd());
+            if desk.engine.ring_submit(token, sync) {
+                desk.expect(token, Kind::Ring, 1);
+            }
+        }
+        OnRing { _file: file }
+    }
+}
+
+impl Object for OnRing {
+    fn told(&mut self, _: &mut Desk, event: Event) {
+        let Event::Ring(_, result) = event else {
+            panic!("{event:?}");
+        };
+        assert_eq!(result, Ok(0));
     }
 }
 
