@@ -180,10 +180,10 @@ impl Engine {
     }
 
     fn tried_to_read(&mut self, index: u32, result: Result<usize, Errno>) -> Result<usize, Errno> {
-        if let Err(error) = result
-            && error != Errno::EAGAIN
-        {
-            self.fail_reading(index);
+        match result {
+            Ok(_) | Err(Errno::EAGAIN) => {}
+            Err(Errno::EIO) if self.is_hung_up_terminal(index) => return Ok(0),
+            Err(_) => self.fail_reading(index),
         }
         result
     }
