@@ -106,15 +106,30 @@ impl Engine {
         self.io_close(watcher);
     }
 
-    /// Turns what happened on a watcher into the handle's event. A descriptor that is in
-    /// error is not watched any further.
+    /// Turns what happened on a watcher into the handle's event.
+    #[inline]
     pub(crate) fn poll_event(
         &mut self,
         watcher: u32,
         index: u32,
         mask: Result<u32, Errno>,
     ) -> Event {
-        let token = self.handles[index].token;
+        let result = match mask {
+            Ok(mask) if mask & (POLLERR | POLLHUP | POLLNVAL) == 0 => Ok(mask),
+            mask => self.poll_trouble(watcher, index, mask),
+        };
+        Event::Poll(self.handles[index].token, result.map(from_mask))
+    }
+
+    /// What a handle is told of an error or a hang-up. A descriptor that is in error is not
+    /// watched any further.
+    #[cold]
+    fn poll_trouble(
+        &mut self,
+        watcher: u32,
+        index: u32,
+        mask: Result<u32, Errno>,
+    ) -> Result<u32, Errno> {
         // sysfs attributes report an error together with each priority event.
         let broken = |mask| mask & POLLNVAL != 0 || mask & (POLLERR | POLLPRI) == POLLERR;
         let result = match mask {
@@ -126,6 +141,6 @@ impl Engine {
         if result.is_err() {
             self.stop_poll(index, watcher);
         }
-        Event::Poll(token, result.map(from_mask))
+        result
     }
 }

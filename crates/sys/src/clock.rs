@@ -8,6 +8,7 @@ fn nanoseconds(time: Timespec) -> u64 {
 
 /// Nanoseconds on the monotonic clock, which starts at an arbitrary point and is not
 /// moved by changes of the wall clock.
+#[inline]
 pub fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }

@@ -575,7 +575,9 @@ impl Engine {
             self.active_requests -= 1;
             return Some(Event::Connect(token, Err(Errno::ECANCELED)));
         }
-        self.fail_writes(index, Errno::ECANCELED);
+        if !self.stream(index).queue.is_empty() {
+            self.fail_writes(index, Errno::ECANCELED);
+        }
         if let Some(write) = self.report_write(index) {
             return Some(write);
         }

@@ -509,11 +509,24 @@ impl Engine {
 
     /// Ends all queued writes.
     pub(super) fn fail_writes(&mut self, index: u32, error: Errno) {
-        while self.stream(index).queue.first != NIL {
-            let write = self.stream(index).queue.first;
-            self.take_out(write);
-            self.streams.writes[write].result = Err(error);
-            self.append(write, true);
+        let stream = self.stream_mut(index);
+        let failed = std::mem::replace(&mut stream.queue, Queue::EMPTY);
+        if failed.is_empty() {
+            return;
+        }
+        let last_done = std::mem::replace(&mut stream.done.last, failed.last);
+        stream.done.len += failed.len;
+        match last_done {
+            NIL => stream.done.first = failed.first,
+            last => self.streams.writes[last].next = failed.first,
+        }
+        self.streams.writes[failed.first].prev = last_done;
+        let mut write = failed.first;
+        while write != NIL {
+            let entry = &mut self.streams.writes[write];
+            entry.result = Err(error);
+            entry.is_done = true;
+            write = entry.next;
         }
     }
 
@@ -539,14 +552,19 @@ impl Engine {
             next => self.streams.writes[next].prev = NIL,
         }
         if result.is_err() {
-            // As in libuv, a write that failed counts as queued until it is reported.
-            let left = self.streams.writes[write].buffers.bytes();
-            self.count_written(index, left);
+            self.count_failed(index, write);
         }
         self.streams.writes[write].buffers.release();
         self.streams.writes.remove(write);
         self.active_requests -= 1;
         Some(Event::Write(token, result, written))
+    }
+
+    /// As in libuv, a write that failed counts as queued until it is reported.
+    #[cold]
+    fn count_failed(&mut self, index: u32, write: u32) {
+        let left = self.streams.writes[write].buffers.bytes();
+        self.count_written(index, left);
     }
 
     /// Cancels a write: one that has not been finished is reported with `ECANCELED`, after
