@@ -19,6 +19,7 @@ mod echo;
 mod install;
 mod instructions;
 mod library;
+mod loom;
 mod msrv;
 mod node_order;
 mod original;
@@ -68,6 +69,8 @@ enum Chore {
     Install(install::Options),
     /// Count the instructions of the loop's pure parts, and compare with what they were.
     Instructions(instructions::Options),
+    /// Try all interleavings of threads that share a mailbox, a gate or the pool.
+    Loom(loom::Options),
     /// Build Debian packages in place of libuv1 and libuv1-dev.
     Deb(deb::Options),
     /// Check that the workspace compiles with the oldest Rust that it says it needs.
@@ -114,6 +117,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Dropin => dropin::run(),
         Chore::Install(options) => install::run(&options),
         Chore::Instructions(options) => instructions::run(&options),
+        Chore::Loom(options) => loom::run(&options),
         Chore::Deb(options) => deb::run(&options),
         Chore::Msrv => msrv::run(),
         Chore::NodeOrder(options) => node_order::run(&options),

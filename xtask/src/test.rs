@@ -10,12 +10,13 @@ use anyhow::{Context, Result, bail};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-/// Run all tests: format, lints, unit and integration tests, documentation, ABI, conformance
-/// on every poller, the answers of random programs, failing calls, drop-in, packaging, sanitizers.
+/// Run all tests: format, lints, unit and integration tests, documentation, ABI, interleavings of
+/// threads, conformance on every poller, the answers of random programs, failing calls, drop-in,
+/// packaging, sanitizers.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Leave out what takes long: conformance, random programs, failing calls, drop-in, packaging and
-    /// sanitizers.
+    /// Leave out what takes long: interleavings, conformance, random programs, failing calls,
+    /// drop-in, packaging and sanitizers.
     #[arg(long)]
     quick: bool,
 }
@@ -89,6 +90,7 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     if options.quick {
         return Ok(steps);
     }
+    steps.push(chore(&["loom"])?);
     for header in ["ours", "original"] {
         for poller in ["epoll", "poll", "select"] {
             let run = [

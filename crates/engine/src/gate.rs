@@ -13,8 +13,8 @@
 //! Entering and leaving are atomics only, so both may happen in a signal handler, also in one
 //! that interrupts the close.
 
+use crate::sync::{AtomicU32, sleep, yield_now};
 use blacklight_sys::per_process;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -28,6 +28,15 @@ const PROCESS: u32 = !OPEN & !INSIDE;
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Gate(AtomicU32);
+
+#[cfg(all(test, loom))]
+impl Gate {
+    /// As a child finds it that was forked while a thread of its parent was inside.
+    pub(crate) fn inherited() -> Gate {
+        let parent = process().wrapping_sub(INSIDE + 1) & PROCESS;
+        Gate(AtomicU32::new(OPEN | parent | 1))
+    }
+}
 
 /// This process, as the word has it. Only the last bits of the generation fit, which is enough
 /// to tell a process from those that it descends from.
@@ -75,9 +84,9 @@ impl Gate {
         while self.is_occupied() {
             waits += 1;
             match waits < 100 {
-                true => std::thread::yield_now(),
+                true => yield_now(),
                 // Yielding gives nothing to a thread of a lower priority.
-                false => std::thread::sleep(Duration::from_micros(50)),
+                false => sleep(Duration::from_micros(50)),
             }
         }
     }
@@ -88,7 +97,7 @@ impl Gate {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Barrier;

@@ -37,6 +37,8 @@ mod io;
 mod loop_watcher;
 mod mailbox;
 mod metrics;
+#[cfg(all(test, loom))]
+mod models;
 mod pipe;
 mod poll;
 mod poller;
@@ -48,6 +50,7 @@ mod signal;
 mod slab;
 mod spin;
 mod stream;
+mod sync;
 mod tcp;
 mod timer;
 mod timer_queue;

@@ -35,12 +35,11 @@
 //! compare-and-swap, so no push waits for another, and whoever pushes wakes the loop as above.
 
 use crate::slab::NIL;
+use crate::sync::{AtomicU32, AtomicU64, SharedEventFd, shared_eventfd};
 use blacklight_sys::Errno;
-use blacklight_sys::eventfd::EventFd;
 use blacklight_sys::fallible::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// In a cell's state: an async handle's cell has been sent to.
 pub(crate) const MARKED: u32 = 1;
@@ -57,8 +56,9 @@ pub(crate) struct Cell {
     pub(crate) token: AtomicU64,
 }
 
-/// The cells of a group, and the groups of a bank.
-pub(crate) const GROUP: u32 = u64::BITS;
+/// The cells of a group, and the groups of a bank. A bit for each fits into a word. Models have
+/// so few that all kinds of segments are within their reach.
+pub(crate) const GROUP: u32 = if cfg!(all(test, loom)) { 2 } else { u64::BITS };
 
 /// Cells that are neighbours, with a bit for each.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ pub struct Mailbox {
     /// senders take [`ASLEEP`] back.
     pub(crate) sleep: AtomicU64,
     /// Shared with the process's signal handler.
-    pub(crate) eventfd: Arc<EventFd>,
+    pub(crate) eventfd: SharedEventFd,
     pub(crate) segments: [OnceLock<Segment>; SEGMENTS],
 }
 
@@ -178,7 +178,7 @@ impl Mailbox {
             top: AtomicU32::new(0),
             completed: AtomicU32::new(NIL),
             sleep: AtomicU64::new(ASLEEP),
-            eventfd: Arc::try_new(EventFd::new()?)?,
+            eventfd: shared_eventfd()?,
             segments: [const { OnceLock::new() }; SEGMENTS],
         })
     }
@@ -307,7 +307,7 @@ impl Sender {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

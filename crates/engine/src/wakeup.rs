@@ -44,7 +44,7 @@ pub(crate) struct Receiver {
     /// Our place in the table of a process's thread pool, once we have one.
     pub(crate) place: Option<(u64, Key)>,
     /// The process that the requests are of.
-    process: u64,
+    pub(crate) process: u64,
     /// Free cells, chained through `below`.
     free: u32,
     cells: u32,
@@ -80,7 +80,7 @@ impl Receiver {
             .expect("a cell that was handed out exists")
     }
 
-    fn allocate(&mut self, token: Token) -> Result<Ticket, Errno> {
+    pub(crate) fn allocate(&mut self, token: Token) -> Result<Ticket, Errno> {
         let at = match self.free {
             NIL => self.grow()?,
             free => free,
@@ -121,7 +121,7 @@ impl Receiver {
 
     /// Makes the ticket stale. Its cell is free at once unless it is marked; then it is freed
     /// when its turn comes.
-    fn retire(&mut self, ticket: Ticket) {
+    pub(crate) fn retire(&mut self, ticket: Ticket) {
         let cell = self.cell(ticket.cell);
         if cell.state.fetch_add(GENERATION, AcqRel) & MARKED == 0 {
             self.recycle(ticket.cell);
@@ -144,7 +144,7 @@ impl Receiver {
     /// Senders that mean an older sleep no longer take the word of this one back.
     fn begin_sleep(&mut self) {
         self.sleeps = self.sleeps.wrapping_add(SLEEPS);
-        self.mailbox.sleep.store(self.sleeps | ASLEEP, SeqCst);
+        self.mailbox.sleep.swap(self.sleeps | ASLEEP, SeqCst);
     }
 
     /// Says that the loop, which may have been asleep, is running: senders need not wake it.
@@ -460,7 +460,7 @@ impl Engine {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;

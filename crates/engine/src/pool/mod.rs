@@ -23,21 +23,24 @@
 //! - A request names its loop by the place that the loop has in the pool's table. A worker
 //!   holds on to the mailbox of the loop that it works for while it has work, and only then.
 
+#[cfg(all(test, loom))]
+mod models;
 mod queue;
 
 use crate::mailbox::Mailbox;
 use crate::slab::{Key, Slab};
 use crate::spin::{self, Spin, Try};
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Body, Condvar, Mutex, MutexGuard, Thread, pause,
+};
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::per_process::PerProcess;
-use blacklight_sys::thread::{Body, Thread};
 use blacklight_sys::{Errno, clock};
 use queue::Queues;
 pub(crate) use queue::{Number, Task};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{PoisonError, TryLockError};
 
 /// What a request spends its time with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,11 +154,18 @@ impl Tally {
     }
 }
 
-impl Body for Tally {
+/// A thread of a pool's.
+#[derive(Debug)]
+struct Worker {
+    pool: &'static Pool,
+    tally: Tally,
+}
+
+impl Body for Worker {
     const NAME: &CStr = c"libuv-worker";
 
     fn run(&self) {
-        Pool::get().expect("who started this").work(self);
+        self.pool.work(&self.tally);
     }
 }
 
@@ -169,7 +179,7 @@ struct State {
     queued_max: usize,
     /// The loops that have ever asked for something and are still there.
     loops: Slab<Option<Arc<Mailbox>>>,
-    workers: Vec<Thread<Tally>>,
+    workers: Vec<Thread<Worker>>,
     /// What has been cancelled, and what workers that are no more have done.
     past: PoolMetrics,
 }
@@ -188,7 +198,7 @@ impl State {
     fn metrics(&self) -> PoolMetrics {
         let mut metrics = self.past;
         for worker in &self.workers {
-            worker.body().add_to(&mut metrics);
+            worker.body().tally.add_to(&mut metrics);
         }
         metrics.threads = self.workers.len() as u32;
         metrics.queued = self.queues.len() as u32;
@@ -297,9 +307,7 @@ impl Pool {
                 Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => {}
             }
-            for _ in 0..pauses {
-                std::hint::spin_loop();
-            }
+            pause(pauses);
         }
         self.lock()
     }
@@ -309,13 +317,19 @@ impl Pool {
     fn start(&'static self, state: &mut State) -> Result<(), Errno> {
         let setting = std::env::var_os("UV_THREADPOOL_SIZE");
         let setting = setting.as_ref().map(|setting| setting.to_string_lossy());
-        let wanted = threads_wanted(setting.as_deref());
+        self.start_workers(state, threads_wanted(setting.as_deref()))
+    }
+
+    fn start_workers(&'static self, state: &mut State, wanted: u32) -> Result<(), Errno> {
         state.workers.try_reserve_exact(wanted as usize)?;
         // A worker that found this out could be interrupted by a fork half-way.
         spin::processors();
         for _ in 0..wanted {
-            let tally = Arc::try_new(Tally::default());
-            match tally.and_then(|tally| Thread::start(THREAD_STACK, tally)) {
+            let worker = Arc::try_new(Worker {
+                pool: self,
+                tally: Tally::default(),
+            });
+            match worker.and_then(|worker| Thread::start(THREAD_STACK, worker)) {
                 Ok(worker) => state.workers.push(worker),
                 Err(error) if state.workers.is_empty() => return Err(error),
                 Err(_) => break,
@@ -458,6 +472,25 @@ impl Pool {
         state
     }
 
+    /// Takes a loop's place back, and its requests, of which there are at most so many, out of the
+    /// queues: nobody is interested in them any more.
+    fn forget(&self, lp: Key, requests: u32) {
+        // What closures own is dropped without the lock, since it may do anything; without memory
+        // for that, under it.
+        let mut forgotten = Vec::new();
+        let _ = forgotten.try_reserve_exact(requests as usize);
+        let mut state = self.lock();
+        if requests > 0 {
+            let before = state.queues.len();
+            state.queues.cancel_all(lp, &mut forgotten);
+            state.past.cancelled += (before - state.queues.len()) as u64;
+        }
+        let mailbox = state.loops[lp.index].take();
+        state.loops.remove(lp.index);
+        drop(state);
+        drop((mailbox, forgotten));
+    }
+
     /// Lets the workers finish what is queued, and ends them. The next request would start
     /// new ones.
     fn shut_down(&self) {
@@ -474,7 +507,7 @@ impl Pool {
         let mut past = PoolMetrics::default();
         for worker in workers {
             // A worker that ends the process cannot wait for itself, and does not.
-            worker.join().add_to(&mut past);
+            worker.join().tally.add_to(&mut past);
         }
         let mut state = self.lock();
         state.stopping = false;
@@ -503,25 +536,12 @@ fn run(task: Task, serving: &Serving) -> Option<(u64, u64)> {
     times_ns
 }
 
-/// Takes a loop's place back, and its requests, of which there are at most so many, out of the
-/// queues: nobody is interested in them any more.
+/// Takes a loop's place in the pool of this process back; see [`Pool::forget`].
 #[cold]
 pub(crate) fn forget(lp: Key, requests: u32) {
-    let Some(pool) = POOL.get() else { return };
-    // What closures own is dropped without the lock, since it may do anything; without memory
-    // for that, under it.
-    let mut forgotten = Vec::new();
-    let _ = forgotten.try_reserve_exact(requests as usize);
-    let mut state = pool.lock();
-    if requests > 0 {
-        let before = state.queues.len();
-        state.queues.cancel_all(lp, &mut forgotten);
-        state.past.cancelled += (before - state.queues.len()) as u64;
+    if let Some(pool) = POOL.get() {
+        pool.forget(lp, requests);
     }
-    let mailbox = state.loops[lp.index].take();
-    state.loops.remove(lp.index);
-    drop(state);
-    drop((mailbox, forgotten));
 }
 
 /// What the pool of this process has done so far.
@@ -538,7 +558,7 @@ pub fn shut_down_pool() {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use blacklight_sys::job::Job;
