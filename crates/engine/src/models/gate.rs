@@ -5,7 +5,7 @@ use super::{check, check_bounded};
 use crate::gate::Gate;
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// A handle, and the memory that its senders use. loom reports an access beside a writer.
 struct Handle {
@@ -14,14 +14,14 @@ struct Handle {
 }
 
 impl Handle {
-    fn with(gate: Gate) -> Arc<Handle> {
-        Arc::new(Handle {
+    fn with(gate: Gate) -> Rc<Handle> {
+        Rc::new(Handle {
             gate,
             mailbox: UnsafeCell::new(0),
         })
     }
 
-    fn open() -> Arc<Handle> {
+    fn open() -> Rc<Handle> {
         let handle = Handle::with(Gate::default());
         handle.gate.open();
         handle
