@@ -21,6 +21,8 @@ on_each_mechanism!(
     disconnection_alone_is_not_woken_by_data,
     urgent_data_are_told,
     both_ends_of_a_pipe,
+    a_hang_up_is_told_as_all_that_is_wanted,
+    an_error_is_told_once_whatever_is_wanted,
     the_mask_follows_what_is_wanted,
     stopping_and_starting_within_a_turn_changes_nothing,
     a_number_opened_again_in_the_same_batch_is_another_descriptor,
@@ -153,6 +155,37 @@ fn both_ends_of_a_pipe(mechanism: Mechanism) {
         !engine.is_active(key),
         "nobody will ever read: it is stopped"
     );
+}
+
+/// All masks, of those for select that have one of the bits that it is woken for.
+fn masks(mechanism: Mechanism, woken_for: Readiness) -> impl Iterator<Item = Readiness> {
+    let is_told = move |wanted: &Readiness| {
+        mechanism != Mechanism::Select || wanted.bits() & woken_for.bits() != 0
+    };
+    (1..16).filter_map(Readiness::from_bits).filter(is_told)
+}
+
+fn a_hang_up_is_told_as_all_that_is_wanted(mechanism: Mechanism) {
+    for wanted in masks(mechanism, READABLE | DISCONNECT) {
+        let mut engine = engine_on(mechanism);
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        write(&writer);
+        drop(writer);
+        watch(&mut engine, 1, &reader, wanted);
+        assert_eq!(told(&mut engine), [ready(1, wanted)], "with data");
+        read(&reader);
+        assert_eq!(told(&mut engine), [ready(1, wanted)], "without data");
+    }
+}
+
+fn an_error_is_told_once_whatever_is_wanted(mechanism: Mechanism) {
+    for wanted in masks(mechanism, READABLE | WRITABLE | DISCONNECT) {
+        let mut engine = engine_on(mechanism);
+        let (_, writer) = rustix::pipe::pipe().unwrap();
+        watch(&mut engine, 1, &writer, wanted);
+        assert_eq!(told(&mut engine), [failed(1, Errno::EBADF)], "{wanted:?}");
+        assert_eq!(told(&mut engine), [], "{wanted:?}");
+    }
 }
 
 fn the_mask_follows_what_is_wanted(mechanism: Mechanism) {

@@ -1,9 +1,9 @@
 //! select(2): we keep the set, as three bit arrays, for descriptors below FD_SETSIZE.
 //!
-//! select tells only "readable", "writable" and "exceptional". Errors and hang-ups show as
-//! both of the first, and a peer that has stopped sending as the first. So select finds who
-//! has something to report, and one poll(2) of those alone, which does not sleep, finds out
-//! what. A watcher that asks for nothing but disconnection is also woken by data, and the
+//! select tells only "readable", "writable" and "exceptional". Errors show as both of the first;
+//! a hang-up, and a peer that has stopped sending, as the first alone, so a watcher that does not
+//! want to read is not told of them. select finds who has something to report, and one poll(2)
+//! of those alone, which does not sleep, finds out what. A watcher that asks for nothing but disconnection is also woken by data, and the
 //! loop turns until somebody reads them: select cannot be asked for less.
 
 use super::Batch;
