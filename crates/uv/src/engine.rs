@@ -10,8 +10,6 @@ pub struct LoopState {
     pub(crate) engine: Engine,
     /// How many calls of `uv_run` are on the stack, one inside the other.
     pub(crate) runs: u32,
-    /// Whether the loop has been run.
-    pub(crate) has_run: bool,
     /// What other threads use of the loop, which must not be reached through the engine.
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) idle_time: Arc<IdleTime>,

@@ -17,7 +17,6 @@ fn new_state() -> Result<*mut LoopState, Errno> {
         mailbox: engine.mailbox().clone(),
         idle_time: engine.idle_time().clone(),
         runs: 0,
-        has_run: false,
         engine,
     })
 }
@@ -213,16 +212,18 @@ unsafe extern "C" fn uv_backend_fd(loop_: *const uv_loop_t) -> c_int {
     }
 }
 
-/// Zero until the loop has been run once, as in libuv, which registers its own descriptors in that
-/// first turn.
+/// Zero until the loop has made its first turn, as in libuv, which registers its own descriptors then.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_backend_timeout(loop_: *const uv_loop_t) -> c_int {
     // SAFETY: the caller gives us a loop of its own.
-    if unsafe { !(*(*loop_).internal_fields).has_run } {
-        return 0;
-    }
-    // SAFETY: likewise.
-    let timeout = unsafe { engine::with(loop_.cast_mut(), |engine| engine.backend_timeout()) };
+    let timeout = unsafe {
+        engine::with(loop_.cast_mut(), |engine| {
+            match engine.metrics().loop_count {
+                0 => Some(0),
+                _ => engine.backend_timeout(),
+            }
+        })
+    };
     match timeout {
         None => -1,
         // Rounded up: whoever sleeps that long finds the timer due.

@@ -16,11 +16,7 @@ unsafe extern "C" fn uv_run(loop_: *mut uv_loop_t, mode: c_int) -> c_int {
     };
     let mut run = Run::new(mode);
     // SAFETY: the caller gives us a loop of its own, which stays open as long as this is counted.
-    unsafe {
-        let state = (*loop_).internal_fields;
-        (*state).runs += 1;
-        (*state).has_run = true;
-    }
+    unsafe { (*(*loop_).internal_fields).runs += 1 };
     // SAFETY: the caller gives us a loop of its own; `next` calls no user code.
     while let Some(event) = unsafe { engine::with(loop_, |engine| engine.next(&mut run)) } {
         // SAFETY: the engine names handles that are not closed, whose memory the caller

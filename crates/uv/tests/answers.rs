@@ -425,6 +425,21 @@ fn a_loop_that_was_never_run_is_to_be_run_at_once() {
     close(lp, &mut [&mut timer, &mut other]);
 }
 
+#[test]
+fn a_run_with_nothing_to_do_is_not_the_first_turn() {
+    let (mut lp, mut timer) = (new_loop(), Room::new());
+    // SAFETY: loop and handle are initialised in order.
+    unsafe {
+        assert_eq!(uv_run(&mut *lp, NO_WAIT), 0);
+        assert_eq!(uv_timer_init(&mut *lp, &mut *timer), 0);
+        assert_eq!(uv_timer_start(&mut *timer, nothing, 1_000_000, 0), 0);
+        assert_eq!(uv_backend_timeout(&*lp), 0);
+        uv_run(&mut *lp, NO_WAIT);
+        assert!(uv_backend_timeout(&*lp) > 0);
+    }
+    close(lp, &mut [&mut timer]);
+}
+
 unsafe extern "C" fn wait_for_end(req: *mut Room) {
     // SAFETY: the test keeps the channel until all requests are done.
     let gate = unsafe { &*(*req).data.cast::<std::sync::Mutex<mpsc::Receiver<()>>>() };
