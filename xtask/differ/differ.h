@@ -63,6 +63,8 @@ int process_op(void);
 int thread_op(void);
 int work_op(void);
 int nested_op(void);
+int order_op(void);
+int conversation_op(void);
 int signal_op(void);
 int datagram_op(void);
 int poll_op(void);

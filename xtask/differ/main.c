@@ -73,10 +73,18 @@ void settle(int turns) {
 
 
 static int (*const parts[])(void) = {
-    file_op,   directory_op, process_op, thread_op,   work_op,    nested_op,
-    signal_op, datagram_op,  poll_op,    fs_event_op, fs_poll_op, system_op,
+    file_op,   file_op,     file_op,         directory_op, process_op, thread_op,   work_op,    nested_op,
+    signal_op, order_op,    conversation_op, datagram_op,  poll_op,    fs_event_op, fs_poll_op, system_op,
 };
 enum { PARTS = sizeof parts / sizeof parts[0] };
+
+/* It took too long: shows what the step has said so far, and dies. */
+static void on_alarm(int signum) {
+  signal(signum, SIG_DFL);
+  alarm(1);
+  flush(0);
+  raise(signum);
+}
 
 /* The program that the seed decides, in the current directory. */
 static void play(unsigned long long seed, int steps) {
@@ -84,6 +92,7 @@ static void play(unsigned long long seed, int steps) {
   state = seed * 0x9e3779b97f4a7c15ull | 1;
   for (int i = 0; i < 10; i++) below(2);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGALRM, on_alarm);
   alarm(20);
   share = below(4);
   favourite = below(PARTS);
