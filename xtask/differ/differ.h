@@ -65,6 +65,7 @@ int work_op(void);
 int nested_op(void);
 int order_op(void);
 int conversation_op(void);
+int terminal_op(void);
 int signal_op(void);
 int datagram_op(void);
 int poll_op(void);

@@ -73,8 +73,8 @@ void settle(int turns) {
 
 
 static int (*const parts[])(void) = {
-    file_op,   file_op,     file_op,         directory_op, process_op, thread_op,   work_op,    nested_op,
-    signal_op, order_op,    conversation_op, datagram_op,  poll_op,    fs_event_op, fs_poll_op, system_op,
+    file_op,   file_op,     file_op, directory_op, process_op, thread_op,       work_op,     nested_op,  signal_op,
+    order_op,  datagram_op, poll_op, fs_event_op,  fs_poll_op, conversation_op, terminal_op, system_op,
 };
 enum { PARTS = sizeof parts / sizeof parts[0] };
 

@@ -19,8 +19,8 @@ static void on_read(uv_stream_t* stream, ssize_t nread, const uv_buf_t* buf) {
   struct slot* slot = (struct slot*) stream;
   if (nread > 0) slot->bytes += nread;
   if (nread < 0) {
-    /* Where bytes came before a reset, ours are whole, and it is an end. */
-    say("%d read %s", of(stream), nread == UV_ECONNRESET ? "EOF" : name((int) nread));
+    /* Of a Unix socket that is reset after bytes came, ours are whole, and it is an end. */
+    say("%d read %s", of(stream), nread == UV_ECONNRESET && slot->kind == PIPE ? "EOF" : name((int) nread));
     uv_read_stop(stream);
     slot->failed = 1;
   }
