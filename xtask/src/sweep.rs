@@ -219,7 +219,10 @@ fn build(library: &Path) -> Result<PathBuf> {
     command
         .args(["-O1", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-o"])
         .arg(&program)
-        .args(["main.c", "interpose.c", "scenarios.c", "small.c"].map(|name| sources().join(name)))
+        .args(
+            ["main.c", "interpose.c", "scenarios.c", "small.c", "bulk.c"]
+                .map(|name| sources().join(name)),
+        )
         .arg("-I")
         .arg(workspace::include_dir())
         .arg("-L")

@@ -780,5 +780,6 @@ const struct scenario scenarios[] = {
   { "pooled", pooled }, { "files_at_once", files_at_once }, { "files_by_pool", files_by_pool },
   { "files_by_ring", files_by_ring }, { "system_facts", system_facts }, { "threads", threads },
   { "accessors", accessors }, { "conversions", conversions }, { "loops_made", loops_made }, { "titles", titles },
-  { "detached", detached }, { "udp_adopted", udp_adopted }, { NULL, NULL },
+  { "detached", detached }, { "udp_adopted", udp_adopted }, { "tcp_bulk", tcp_bulk }, { "pipe_bulk", pipe_bulk }, { "ipc_bulk", ipc_bulk },
+  { NULL, NULL },
 };

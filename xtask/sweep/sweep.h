@@ -38,6 +38,11 @@ struct scenario {
 };
 extern const struct scenario scenarios[];
 
+/* bulk.c */
+void tcp_bulk(void);
+void pipe_bulk(void);
+void ipc_bulk(void);
+
 /* small.c */
 void accessors(void);
 void conversions(void);
