@@ -59,6 +59,9 @@ impl Loop {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if std::thread::panicking() && !self.lp.0.is_closed() {
+            self.lp.0.give_up_run();
+        }
         self.lp.0.set_running(false);
         // Dropped after the cell has been let go of.
         let _inner = CURRENT.replace(self.outer.take());

@@ -365,12 +365,10 @@ impl Loop {
     /// One run of the engine. `main` is called when the future of `block_on` is woken.
     fn run_engine(&self, mode: Mode, main: &mut dyn FnMut()) -> bool {
         let mut run = Run::new(mode);
-        let underway = Underway(self);
         loop {
             // The engine is let go of before the callback runs.
             let event = self.engine().next(&mut run);
             let Some(event) = event else {
-                std::mem::forget(underway);
                 return run.alive();
             };
             self.dispatch(event, main);
@@ -672,18 +670,13 @@ impl Inner {
     pub(crate) fn set_running(&self, is_running: bool) {
         self.is_running.set(is_running);
     }
-}
 
-/// A run of the engine that has not come to its end. Dropped, it is given up: a callback has
-/// panicked.
-struct Underway<'a>(&'a Loop);
-
-impl Drop for Underway<'_> {
-    fn drop(&mut self) {
-        // A panic may have come out of the middle of something.
-        if let Ok(mut engine) = self.0.0.engine.try_borrow_mut() {
-            engine.give_up_run();
-        }
+    /// After a panic in the middle of a run: whoever waits for the loop's descriptor, or asks how
+    /// long it may, hears of what the run has left, the tasks that were woken among it.
+    #[cold]
+    pub(crate) fn give_up_run(&self) {
+        self.note_backlog();
+        self.engine().give_up_run();
     }
 }
 

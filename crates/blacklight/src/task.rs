@@ -301,7 +301,7 @@ impl Drop for KeepAlive<'_> {
 
 impl Inner {
     /// Sees to it that the loop does not sleep while there are tasks to run.
-    fn note_backlog(&self) {
+    pub(crate) fn note_backlog(&self) {
         let has_backlog = !self.tasks.ready.borrow().is_empty();
         if self.tasks.has_backlog.replace(has_backlog) != has_backlog {
             let mut engine = self.engine();

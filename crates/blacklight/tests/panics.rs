@@ -477,3 +477,34 @@ fn who_waits_for_a_loop_is_woken_after_a_panic() {
         assert_eq!(heard.get(), 1);
     }
 }
+
+/// Tasks that were woken, and had not run when the panic came, were not known to the engine.
+#[test]
+fn who_waits_for_a_loop_hears_of_tasks_that_a_panic_has_left() {
+    for in_block_on in [true, false] {
+        let lp = Loop::new().unwrap();
+        let fd = lp.try_clone_backend_fd().unwrap().unwrap();
+        let has_run = Rc::new(Cell::new(false));
+        let its = has_run.clone();
+        let spawn = move |lp: &Loop| {
+            lp.spawn(async move { its.set(true) });
+            resume_unwind(Box::new(()));
+        };
+        let caught = match in_block_on {
+            true => catch_unwind(AssertUnwindSafe(|| lp.block_on(async { spawn(&lp) }))),
+            false => {
+                let timer = Timer::new(&lp).unwrap();
+                let mut spawn = Some(spawn);
+                let callback = move |lp: &Loop, _: &Timer| spawn.take().unwrap()(lp);
+                timer.start(Duration::ZERO, callback).unwrap();
+                catch_unwind(AssertUnwindSafe(|| lp.block_on(std::future::pending())))
+            }
+        };
+        assert!(caught.is_err());
+        assert!(!has_run.get());
+        assert_eq!(lp.backend_timeout(), Some(Duration::ZERO), "{in_block_on}");
+        assert!(is_signalled(&fd));
+        lp.run(Mode::NoWait);
+        assert!(has_run.get());
+    }
+}

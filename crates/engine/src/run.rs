@@ -348,7 +348,7 @@ impl Engine {
     #[cold]
     pub fn give_up_run(&mut self) {
         self.rest();
-        if self.has_news() || self.io_has_untold() {
+        if self.backend_timeout() == Some(0) {
             self.receiver.mailbox.wake();
         }
     }
