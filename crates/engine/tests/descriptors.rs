@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 
 on_each_mechanism!(
     a_connected_stream_that_connects_again_writes_and_shuts_down,
+    a_connected_stream_connects_again_while_writes_wait,
     what_was_not_read_is_read_after_connecting_again,
     a_file_put_in_the_place_of_a_stopped_one_is_read,
     a_file_put_in_place_by_another_thread_is_read_and_written,
@@ -83,6 +84,22 @@ fn a_connected_stream_that_connects_again_writes_and_shuts_down(mechanism: Mecha
     let mut received = String::new();
     theirs.read_to_string(&mut received).unwrap();
     assert_eq!(received, "word");
+}
+
+/// Nobody ever makes room for the writes that wait.
+fn a_connected_stream_connects_again_while_writes_wait(mechanism: Mechanism) {
+    let mut engine = guarded_engine_on(mechanism);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (client, address, mut theirs) = connect(&mut engine, &listener);
+    const MANY: usize = 64 << 20;
+    let many = Buffers::owned(vec![0; MANY]);
+    engine.stream_write(client, Token(3), many, None).unwrap();
+    assert_eq!(told(&mut engine), [], "there is no room");
+    engine.tcp_connect(client, Token(4), &address).unwrap();
+    until(&mut engine, Event::Connect(Token(4), Ok(())));
+    let reader = std::thread::spawn(move || theirs.read_exact(&mut vec![1; MANY]));
+    until(&mut engine, Event::Write(Token(3), Ok(()), MANY));
+    reader.join().unwrap().unwrap();
 }
 
 fn what_was_not_read_is_read_after_connecting_again(mechanism: Mechanism) {

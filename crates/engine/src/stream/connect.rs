@@ -60,6 +60,9 @@ impl Engine {
         };
         if outcome != Ok(false) {
             self.stream_mut(index).delayed_error = outcome.err();
+            // It is known by now, so that nobody waits for the poller: not even on behalf of
+            // writes that have waited for room before.
+            self.io_unwant(watcher, POLLOUT);
             self.watchers.feed(watcher, Pending::Fed);
         }
         Ok(())
