@@ -240,6 +240,19 @@ mod tests {
     }
 
     #[test]
+    fn a_controller_with_a_slash_leads_nowhere_else() {
+        let asked = std::cell::RefCell::new(Vec::new());
+        let groups = Cgroups::parse(b"3:/etc,cpu:/z\n".into(), |path: &Path| {
+            asked.borrow_mut().push(path.to_owned());
+            None
+        });
+        assert_eq!(groups.cpu_quota(), None);
+        let asked = asked.take();
+        assert!(asked.iter().all(|path| path.starts_with(ROOT)), "{asked:?}");
+        assert!(!asked.is_empty());
+    }
+
+    #[test]
     fn the_smallest_quota_on_the_way_to_the_root_counts() {
         let cgroup = ("a/b/cgroup.controllers", "cpu");
         let quota =
