@@ -16,6 +16,7 @@ mod deb;
 mod differ;
 mod dropin;
 mod echo;
+mod fuzz;
 mod install;
 mod instructions;
 mod library;
@@ -65,6 +66,8 @@ enum Chore {
     Differ(differ::Options),
     /// Compile and link a program with other libuvs, and run it on ours.
     Dropin,
+    /// Run libFuzzer on what parses bytes and what takes paths, names, messages and options.
+    Fuzz(fuzz::Options),
     /// Install the library, its headers, and files for pkg-config and CMake.
     Install(install::Options),
     /// Count the instructions of the loop's pure parts, and compare with what they were.
@@ -115,6 +118,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Clients(options) => clients::run(&options),
         Chore::Differ(options) => differ::run(&options),
         Chore::Dropin => dropin::run(),
+        Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Install(options) => install::run(&options),
         Chore::Instructions(options) => instructions::run(&options),
         Chore::Loom(options) => loom::run(&options),

@@ -222,7 +222,8 @@ const PLANS: [Plan; 3] = [
     },
 ];
 
-fn nightly() -> Command {
+/// The nightly toolchain's Cargo.
+pub(crate) fn nightly() -> Command {
     toolchain(Command::new("cargo"))
 }
 

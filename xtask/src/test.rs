@@ -11,8 +11,8 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 /// Run all tests: format, lints, unit and integration tests, documentation, ABI, interleavings of
-/// threads, conformance on every poller, the answers of random programs, failing calls, drop-in,
-/// packaging, sanitizers.
+/// threads, conformance on every poller, the answers of random programs and to what fuzzing has
+/// found, failing calls, drop-in, packaging, sanitizers.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Leave out what takes long: interleavings, conformance, random programs, failing calls,
@@ -107,6 +107,7 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     steps.push(chore(&["differ", "--seeds", "100"])?);
     steps.push(chore(&["sweep"])?);
     steps.push(chore(&["sweep", "--poller", "poll", "--cases", "500"])?);
+    steps.push(chore(&["fuzz", "--replay"])?);
     steps.push(chore(&["dropin"])?);
     steps.push(chore(&["instructions"])?);
     steps.push(chore(&["packaging"])?);
