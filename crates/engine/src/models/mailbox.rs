@@ -26,6 +26,8 @@ enum Places {
     TwoSegments,
     /// Of different groups in different banks.
     TwoBanks,
+    /// Of one group, which is not alone in its bank.
+    OneBank,
 }
 
 /// A loop, and the tickets of two handles. Their tokens are the numbers of the cells.
@@ -36,6 +38,7 @@ fn handles(places: Places) -> (Receiver, [Ticket; 2]) {
         Places::OneGroup => [0, 1],
         Places::TwoSegments => [0, 6],
         Places::TwoBanks => [7, 10],
+        Places::OneBank => [8, 9],
     };
     let last = first.max(second);
     let tickets: Vec<_> = (0..=last)
@@ -116,6 +119,11 @@ fn two_senders_in_two_banks() {
 }
 
 #[test]
+fn two_senders_in_one_bank() {
+    deliver_two("two senders in one bank", Places::OneBank);
+}
+
+#[test]
 fn a_thread_sends_to_a_loop_that_sleeps() {
     check("a thread that sends", || {
         let (mut receiver, [ticket, _]) = handles(Places::Same);
@@ -187,6 +195,30 @@ fn a_sender_in_the_same_group_is_held_up() {
 #[test]
 fn a_sender_in_another_segment_is_held_up() {
     hold_one_up("one is held up, other segment", Places::TwoSegments);
+}
+
+/// As above, while the loop is delivering a send that came before.
+#[test]
+fn a_sender_is_held_up_while_the_loop_delivers() {
+    for accesses in 0..=SEND {
+        let name = format!("one is held up in a delivery, after {accesses} accesses");
+        check_bounded(&name, PREEMPTIONS - 1, move || {
+            let (mut receiver, [ticket, _]) = handles(Places::Same);
+            receiver.mailbox.send(ticket);
+            receiver.collect();
+            let mailbox = receiver.mailbox.clone();
+            let held_up = spawn(move || {
+                held_up_after(accesses, || mailbox.send(ticket));
+            });
+            let letter = Letter::new();
+            let sender = letter.send(&receiver.mailbox, ticket);
+            if receiver.next().is_none() || !letter.is_here() {
+                run_until(&mut receiver, |_| letter.is_here());
+            }
+            sender.join().unwrap();
+            held_up.join().unwrap();
+        });
+    }
 }
 
 #[test]
@@ -340,14 +372,20 @@ fn fork(name: &'static str, places: Places, is_asleep: bool) {
             receiver.fork().unwrap();
             let letter = Letter::new();
             let sender = letter.send(&receiver.mailbox, tickets[0]);
-            let mut told = 0;
-            run_until(&mut receiver, |token| {
-                assert_eq!(token.0, tickets[0].cell.into(), "the parent's send");
-                told += 1;
-                letter.is_here()
-            });
+            if is_asleep {
+                // Whoever waits for the loop's descriptor is woken.
+                receiver.mailbox.eventfd.wait();
+                receiver.awake();
+                assert_eq!(turn(&mut receiver), [Token(tickets[0].cell.into())]);
+                assert!(letter.is_here());
+            } else {
+                run_until(&mut receiver, |token| {
+                    assert_eq!(token.0, tickets[0].cell.into(), "the parent's send");
+                    assert!(letter.is_here());
+                    true
+                });
+            }
             sender.join().unwrap();
-            assert_eq!(told, 1);
             assert_eq!(turn(&mut receiver), []);
             assert!(receiver.is_quiet());
         });
@@ -367,4 +405,27 @@ fn a_fork_while_others_send_in_one_group() {
 #[test]
 fn a_fork_while_others_wake_the_loop() {
     fork("a fork, asleep", Places::TwoSegments, true);
+}
+
+/// A handle is closed, and the process forks, while another thread sends to it.
+#[test]
+fn a_fork_loses_no_cell_of_a_closed_handle() {
+    for accesses in 0..=SEND {
+        let name = format!("a fork, closed handle, after {accesses} accesses");
+        check(&name, move || {
+            let (mut receiver, [closed, _]) = handles(Places::Same);
+            let mailbox = receiver.mailbox.clone();
+            let left_behind = spawn(move || {
+                held_up_after(accesses, || mailbox.send(closed));
+            });
+            receiver.retire(closed);
+            left_behind.join().unwrap();
+            receiver.process = receiver.process.wrapping_sub(1);
+            receiver.fork().unwrap();
+            let new = receiver.allocate(Token(1)).unwrap();
+            assert_eq!(new.cell, closed.cell);
+            receiver.mailbox.send(new);
+            assert_eq!(turn(&mut receiver), [Token(1)]);
+        });
+    }
 }
