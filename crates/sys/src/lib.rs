@@ -19,6 +19,7 @@ mod errno;
 pub mod eventfd;
 pub mod fallible;
 pub mod fd;
+pub mod fork_lock;
 pub mod fs;
 pub mod host;
 pub mod host_name;

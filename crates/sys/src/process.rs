@@ -26,9 +26,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
 
 pub use crate::pid::kill;
 
@@ -236,17 +235,28 @@ enum Memory {
 impl Memory {
     /// What suits this process. The C library has the function under a second name, which nobody
     /// stands in for.
+    ///
+    /// Threads that ask first at the same moment each find out. None waits for another: in a child
+    /// made by `fork` at that moment it would wait for ever.
     fn suitable() -> Memory {
-        static SUITABLE: OnceLock<Memory> = OnceLock::new();
+        const UNKNOWN: u8 = 0;
+        const LENT: u8 = 1;
+        const COPIED: u8 = 2;
+        static SUITABLE: AtomicU8 = AtomicU8::new(UNKNOWN);
         // SAFETY: the names end in a NUL, and what they may name is not followed.
         let address = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        *SUITABLE.get_or_init(|| {
+        if SUITABLE.load(Relaxed) == UNKNOWN {
             let own = address(c"__clone");
-            match own.is_null() || own == address(c"clone") {
-                true => Memory::Lent,
-                false => Memory::Copied,
-            }
-        })
+            let known = match own.is_null() || own == address(c"clone") {
+                true => LENT,
+                false => COPIED,
+            };
+            SUITABLE.store(known, Relaxed);
+        }
+        match SUITABLE.load(Relaxed) {
+            LENT => Memory::Lent,
+            _ => Memory::Copied,
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Fills the whole of `buffer`. Blocks while the kernel has not gathered enough entropy
 /// since it was started.
@@ -46,10 +47,10 @@ fn fill_by_getrandom(mut buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
 /// `/dev/urandom` never waits for entropy, so it is used only after `/dev/random`, which
 /// does, has given a byte once.
 fn fill_by_device(buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
-    static SEEDED: OnceLock<()> = OnceLock::new();
-    if SEEDED.get().is_none() {
+    static SEEDED: AtomicBool = AtomicBool::new(false);
+    if !SEEDED.load(Relaxed) {
         File::open("/dev/random")?.read_exact(&mut [0])?;
-        let _ = SEEDED.set(());
+        SEEDED.store(true, Relaxed);
     }
     let mut device = File::open("/dev/urandom")?;
     let mut chunk = [0; 256];

@@ -16,19 +16,18 @@
 //! - An inbox that is given back first loses its way to wake the loop, then waits for handlers
 //!   that may still be using it.
 //! - Which handlers are installed, and for whom, changes under one lock, with all signals
-//!   held back. `fork` waits for the lock, so that the child finds it open.
+//!   held back. `fork` waits for the lock (see `fork_lock`), so that the child finds it open.
 //! - A child made by `fork` inherits handlers and inboxes, but its loops are still its parent's:
 //!   they count, and do not wake, until [`Subscription::fork`].
 
 use crate::eventfd::EventFd;
 use crate::fallible::Arc;
+use crate::fork_lock::{ForkGuard, ForkLocked};
 use crate::{Errno, check};
-use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::Once;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 pub use libc::{
@@ -195,33 +194,12 @@ struct Installed {
     one_shot: u32,
 }
 
-struct Registry {
-    mutex: UnsafeCell<libc::pthread_mutex_t>,
-    installed: UnsafeCell<[Installed; SIGNALS]>,
-}
-
-// SAFETY: the mutex guards the table, and is made to be shared.
-unsafe impl Sync for Registry {}
-
-static REGISTRY: Registry = Registry {
-    mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-    installed: UnsafeCell::new(
-        [Installed {
-            regular: 0,
-            one_shot: 0,
-        }; SIGNALS],
-    ),
-};
-
-extern "C" fn before_fork() {
-    // SAFETY: the mutex is static and initialised.
-    unsafe { libc::pthread_mutex_lock(REGISTRY.mutex.get()) };
-}
-
-extern "C" fn after_fork() {
-    // SAFETY: `before_fork` has locked it on this thread.
-    unsafe { libc::pthread_mutex_unlock(REGISTRY.mutex.get()) };
-}
+static INSTALLED: ForkLocked<[Installed; SIGNALS]> = ForkLocked::new(
+    [Installed {
+        regular: 0,
+        one_shot: 0,
+    }; SIGNALS],
+);
 
 /// In the child there is one thread, and no handler is running.
 extern "C" fn after_fork_in_child() {
@@ -233,36 +211,32 @@ extern "C" fn after_fork_in_child() {
             inherited.store(caught.load(Relaxed), Relaxed);
         }
     }
-    after_fork();
 }
 
-/// The lock, with all signals held back: a handler of the program's might fork.
+/// The lock.
 struct Lock {
-    mask: HeldBack,
+    installed: ForkGuard<'static, [Installed; SIGNALS]>,
 }
 
 impl Lock {
     fn acquire() -> Lock {
-        static REGISTERED: Once = Once::new();
-        REGISTERED.call_once(|| {
-            // SAFETY: the handlers do only what a child may do. Without memory for them forks
-            // are not noticed, and a child's loop hears of its parent's last signals.
-            unsafe {
-                libc::pthread_atfork(
-                    Some(before_fork),
-                    Some(after_fork),
-                    Some(after_fork_in_child),
-                )
-            };
-        });
-        let mask = hold_back_all();
-        before_fork();
-        Lock { mask }
+        static REGISTERED: AtomicBool = AtomicBool::new(false);
+        // Threads that come first at the same moment may each register it, and it is called more than
+        // once: that changes nothing. None waits for another, as in a child of that moment it would
+        // wait for ever.
+        if !REGISTERED.load(Acquire) {
+            // SAFETY: the handler does only what a child may do. Without memory for it a
+            // child's loop hears of its parent's last signals.
+            unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+            REGISTERED.store(true, Release);
+        }
+        Lock {
+            installed: INSTALLED.lock(),
+        }
     }
 
     fn installed(&mut self, at: usize) -> &mut Installed {
-        // SAFETY: whoever has the lock has the table for itself.
-        unsafe { &mut (*REGISTRY.installed.get())[at] }
+        &mut self.installed[at]
     }
 
     fn add(&mut self, inbox: &Inbox, at: usize, one_shot: bool) -> Result<(), Errno> {
@@ -310,13 +284,6 @@ impl Lock {
         if inbox.regular[at].load(Relaxed) + inbox.one_shot[at].load(Relaxed) == 0 {
             inbox.interest.fetch_and(!(1 << at), SeqCst);
         }
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        after_fork();
-        self.mask.restore();
     }
 }
 

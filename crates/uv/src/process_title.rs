@@ -6,8 +6,8 @@
 
 use crate::{alloc, text};
 use blacklight_engine::Errno;
+use blacklight_sys::fork_lock::ForkLocked;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The memory that the arguments were in.
 struct Title {
@@ -24,12 +24,8 @@ struct Title {
 // lock below only, from any thread.
 unsafe impl Send for Title {}
 
-/// `None` until the program has shown us its arguments.
-static TITLE: Mutex<Option<Title>> = Mutex::new(None);
-
-fn title() -> MutexGuard<'static, Option<Title>> {
-    TITLE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// `None` until the program has shown us its arguments. A child goes on with its parent's.
+static TITLE: ForkLocked<Option<Title>> = ForkLocked::new(None);
 
 /// How much memory the arguments take. The kernel puts them one after the other; what a
 /// program has put elsewhere is not ours to write to.
@@ -94,12 +90,13 @@ unsafe extern "C" fn uv_setup_args(argc: c_int, argv: *mut *mut c_char) -> *mut 
         if copy.is_null() {
             return argv;
         }
-        *title() = Some(Title {
+        let title = Title {
             memory: arguments[0],
             len: CStr::from_ptr(arguments[0]).count_bytes(),
             capacity: contiguous_size(arguments),
             copy: copy.cast(),
-        });
+        };
+        *TITLE.lock() = Some(title);
         copy
     }
 }
@@ -109,7 +106,7 @@ unsafe extern "C" fn uv_get_process_title(buffer: *mut c_char, size: usize) -> c
     if buffer.is_null() || size == 0 {
         return Errno::EINVAL.code();
     }
-    let title = title();
+    let title = TITLE.lock();
     let Some(title) = title.as_ref().filter(|title| size > title.len) else {
         return Errno::ENOBUFS.code();
     };
@@ -129,7 +126,7 @@ unsafe extern "C" fn uv_set_process_title(new: *const c_char) -> c_int {
         Ok(new) => new,
         Err(error) => return error.code(),
     };
-    let mut title = title();
+    let mut title = TITLE.lock();
     let Some(title) = title.as_mut() else {
         return Errno::ENOBUFS.code();
     };
@@ -152,7 +149,9 @@ unsafe extern "C" fn uv_set_process_title(new: *const c_char) -> c_int {
 /// The program does not use the arguments that `uv_setup_args` has returned any more, which
 /// `uv_library_shutdown` may take for granted.
 pub unsafe fn release() {
-    if let Some(title) = title().take() {
+    // The program's allocator is called without the lock.
+    let title = TITLE.lock().take();
+    if let Some(title) = title {
         // SAFETY: the copy is from our allocator; the caller vouches for the rest.
         unsafe { alloc::free(title.copy) };
     }

@@ -1,7 +1,7 @@
 //! The title of the process. One test, as a process has one title.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::Relaxed};
 use uv as _;
 
 unsafe extern "C" {
@@ -101,6 +101,7 @@ fn the_title() {
     }
     // SAFETY: null follows the last.
     assert!(unsafe { *copy.add(argc as usize) }.is_null());
+    a_child_of_a_fork_while_another_thread_sets_the_title_can_read_it();
     arguments_that_are_not_in_a_row();
 }
 
@@ -121,6 +122,36 @@ fn nobody_has_shown_us_the_arguments(argv: *mut *mut c_char) {
         assert_eq!(uv_set_process_title(std::ptr::null()), -libc::EINVAL);
     }
     assert_eq!(get(0), Err(-libc::EINVAL));
+}
+
+fn a_child_of_a_fork_while_another_thread_sets_the_title_can_read_it() {
+    let ended = AtomicBool::new(false);
+    let lived = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Relaxed) {
+                assert_eq!(set(c"one title"), 0);
+                assert_eq!(set(c"and another"), 0);
+            }
+        });
+        let lived = (0..200).all(|_| {
+            // SAFETY: the child reads the title and leaves without running destructors.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    libc::alarm(20);
+                    let mut title = [0; 100];
+                    let read = uv_get_process_title(title.as_mut_ptr(), title.len());
+                    libc::_exit(i32::from(read != 0));
+                }
+                let mut status = -1;
+                assert_eq!(libc::waitpid(child, &mut status, 0), child);
+                status == 0
+            }
+        });
+        ended.store(true, Relaxed);
+        lived
+    });
+    assert!(lived, "a child hangs");
 }
 
 /// What is between them is not ours to write to.
