@@ -6,6 +6,7 @@
  * whether their socket is a stream.
  *
  * An error with a plus lasts: every later call of the kind fails as well, as where memory or descriptors are used up.
+ * A stream that is told ENOBUFS tries again when it can write, so that for streams it does not last.
  * Besides errno names a rule may say `short`: the call is made with room for one byte, or one datagram, only.
  * EAGAIN is only allowed where the kernel reports readiness again afterwards; the interposer provides that
  * report (see interpose.c). Calls that fail after their work is done (close, connect with EINTR) do it. */
@@ -121,11 +122,11 @@ static const struct rule {
   { "rmdir", MINUS_ONE, "EACCES EBUSY ENOMEM" },
   { "sem_init", MINUS_ONE, "ENOSYS" },
   { "sem_wait", MINUS_ONE, "EINTR" },
-  { "send", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS ENOMEM EPIPE short ENOBUFS+" },
+  { "send", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS ENOMEM EPIPE short" },
   { "sendfile", MINUS_ONE, "EAGAIN EIO ENOMEM EINVAL short" },
   { "sendmmsg", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOBUFS ENOMEM EPERM short ENOBUFS+" },
   { "sendmsg.datagram", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOBUFS ENOMEM EPERM ENOBUFS+" },
-  { "sendmsg.stream", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS ENOMEM EPIPE short ENOBUFS+" },
+  { "sendmsg.stream", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOBUFS ENOMEM EPIPE short" },
   { "sendto", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOBUFS ENOMEM EPERM ENOBUFS+" },
   { "setenv", MINUS_ONE, "ENOMEM" },
   { "setpriority", MINUS_ONE, "EACCES EPERM" },
