@@ -74,7 +74,16 @@ impl Inner {
             after(lp, outcome);
         };
         let entry = Entry::Request(Box::new(completion));
-        let (key, _) = self.enter(entry, |engine, token| engine.work_submit(token, kind, job))?;
+        // A job that is refused is dropped after the engine was let go of, since it may use the
+        // loop.
+        let mut refused = None;
+        let (key, _) = self.enter(entry, |engine, token| {
+            let submitted = engine.work_submit(token, kind, job);
+            submitted.map_err(|(error, job)| {
+                refused = Some(job);
+                error
+            })
+        })?;
         Ok(Work {
             inner: self.clone(),
             key,

@@ -38,22 +38,23 @@ impl Engine {
     /// it is done, and the loop stays alive until then.
     ///
     /// A job that panics counts as done. The token must not be `u64::MAX`.
+    ///
+    /// A job that cannot be done is given back, to be dropped when nothing of the engine is
+    /// borrowed: what a closure owns may use the loop when it is dropped.
     pub fn work_submit(
         &mut self,
         token: Token,
         kind: WorkKind,
         job: Job,
-    ) -> Result<RequestKey, Errno> {
-        let pool = Pool::obtain()?;
-        let lp = match self.receiver.place() {
-            Some(place) => place,
-            None => self.receiver.enrol(pool)?,
-        };
+    ) -> Result<RequestKey, (Errno, Job)> {
         let queued_ns = match pool::is_measured(kind, self.receiver.submitted) {
             true => clock::monotonic_ns(),
             false => 0,
         };
-        let cell = self.receiver.allocate_request(token)?;
+        let (pool, lp, cell) = match self.receiver.prepare_request(token) {
+            Ok(prepared) => prepared,
+            Err(error) => return Err((error, job)),
+        };
         let task = Task {
             job,
             kind,
@@ -67,9 +68,9 @@ impl Engine {
                 self.active_requests += 1;
                 Ok(RequestKey(key))
             }
-            Err(error) => {
+            Err((error, task)) => {
                 self.receiver.free_request(cell);
-                Err(error)
+                Err((error, task.job))
             }
         }
     }
@@ -119,6 +120,17 @@ impl Receiver {
     fn place(&self) -> Option<Key> {
         let (process, place) = self.place?;
         (process == per_process::generation()).then_some(place)
+    }
+
+    /// What a request needs: the pool, our place in it, and a cell.
+    #[inline]
+    fn prepare_request(&mut self, token: Token) -> Result<(&'static Pool, Key, u32), Errno> {
+        let pool = Pool::obtain()?;
+        let lp = match self.place() {
+            Some(place) => place,
+            None => self.enrol(pool)?,
+        };
+        Ok((pool, lp, self.allocate_request(token)?))
     }
 
     #[cold]

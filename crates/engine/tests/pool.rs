@@ -23,6 +23,7 @@ on_each_mechanism!(
     what_runs_or_has_run_is_busy,
     a_request_is_its_own_loops,
     cancelled_work_is_dropped_once,
+    work_that_is_refused_is_given_back,
     completions_come_together,
     completions_come_before_sends,
     loops_share_the_pool,
@@ -338,6 +339,21 @@ fn cancelled_work_is_dropped_once(mechanism: Mechanism) {
     drop(held);
     events(&mut engine, Mode::Default);
     assert_eq!(drops.load(SeqCst), 2);
+}
+
+/// What it owns may use the loop when it is dropped, so that is the caller's to do.
+fn work_that_is_refused_is_given_back(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let owned = Arc::new(());
+    let its = owned.clone();
+    let job = Job::new(move || drop(its));
+    let refused = engine.work_submit(Token(u64::MAX), WorkKind::Cpu, job);
+    let (error, job) = refused.unwrap_err();
+    assert_eq!(error, Errno::EINVAL);
+    assert_eq!(Arc::strong_count(&owned), 2);
+    drop(job);
+    assert_eq!(Arc::strong_count(&owned), 1);
+    assert!(!engine.is_alive());
 }
 
 fn completions_come_together(mechanism: Mechanism) {

@@ -13,6 +13,36 @@ pub struct LoopState {
     /// What other threads use of the loop, which must not be reached through the engine.
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) idle_time: Arc<IdleTime>,
+    /// Whether the engine is lent, so that tests see where that is asked for twice.
+    #[cfg(debug_assertions)]
+    pub(crate) is_lent: std::cell::Cell<bool>,
+}
+
+/// Says that the engine is lent, as long as this is there.
+#[cfg(debug_assertions)]
+struct Lent(*const std::cell::Cell<bool>);
+
+#[cfg(debug_assertions)]
+impl Lent {
+    /// # Safety
+    ///
+    /// As [`with`], and the loop stays until this is dropped.
+    unsafe fn new(loop_: *const uv_loop_t) -> Lent {
+        // SAFETY: the caller vouches for the loop.
+        unsafe {
+            let is_lent = &raw const (*(*loop_).internal_fields).is_lent;
+            assert!(!(*is_lent).replace(true), "the engine is lent twice");
+            Lent(is_lent)
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // SAFETY: whoever made it has vouched for it.
+        unsafe { (*self.0).set(false) };
+    }
 }
 
 /// Lends the loop's engine to `f`, and keeps the fields of the loop that C programs look at
@@ -26,6 +56,8 @@ pub(crate) unsafe fn with<R>(loop_: *mut uv_loop_t, f: impl FnOnce(&mut Engine) 
     // SAFETY: the caller vouches for the loop. No other reference to the engine exists:
     // they are made here only, and none outlives the call, in which no user code runs.
     unsafe {
+        #[cfg(debug_assertions)]
+        let _lent = Lent::new(loop_);
         let engine = &mut (*(*loop_).internal_fields).engine;
         engine.set_active_handles((*loop_).active_handles);
         let result = f(engine);

@@ -120,7 +120,8 @@ pub(crate) unsafe fn happened(handle: *mut uv_fs_event_t, result: Result<Change,
     // name is copied first, since the engine's own is not for others to keep.
     unsafe {
         let Some(cb) = (*handle).cb else { return };
-        let mut long = std::ptr::null_mut();
+        // Not of the program's allocator, which must not be called while the engine is lent.
+        let mut long = Vec::new();
         let name = engine::with((*handle).handle.loop_, |engine| {
             match engine.fs_event_name() {
                 None => std::ptr::null(),
@@ -128,13 +129,16 @@ pub(crate) unsafe fn happened(handle: *mut uv_fs_event_t, result: Result<Change,
                     short[..name.len()].copy_from_slice(name);
                     short.as_ptr().cast()
                 }
-                Some(name) => {
-                    long = alloc::c_bytes(name);
-                    long.cast_const()
-                }
+                Some(name) => match long.try_reserve_exact(name.len() + 1) {
+                    Ok(()) => {
+                        long.extend_from_slice(name);
+                        long.push(0);
+                        long.as_ptr().cast()
+                    }
+                    Err(_) => std::ptr::null(),
+                },
             }
         });
         cb(handle, name, events, status);
-        alloc::free(long.cast());
     }
 }

@@ -17,6 +17,8 @@ fn new_state() -> Result<*mut LoopState, Errno> {
         mailbox: engine.mailbox().clone(),
         idle_time: engine.idle_time().clone(),
         runs: 0,
+        #[cfg(debug_assertions)]
+        is_lent: std::cell::Cell::new(false),
         engine,
     })
 }

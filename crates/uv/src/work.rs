@@ -35,7 +35,7 @@ pub(crate) unsafe fn submit(
         let token = engine::token(req);
         match engine::with(loop_, |engine| engine.work_submit(token, kind, job)) {
             Ok(key) => (*req).key = key.to_bits(),
-            Err(error) => return error.code(),
+            Err((error, _)) => return error.code(),
         }
     }
     0

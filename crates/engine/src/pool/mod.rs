@@ -345,12 +345,14 @@ impl Pool {
         self.lock().loops.insert(Some(mailbox.clone()))
     }
 
-    /// Queues a request, which then has exactly one completion.
-    pub(crate) fn submit(&'static self, task: Task) -> Result<Number, Errno> {
+    /// Queues a request, which then has exactly one completion, or gives it back.
+    pub(crate) fn submit(&'static self, task: Task) -> Result<Number, (Errno, Task)> {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if state.workers.is_empty() {
-            self.start(state)?;
+        if state.workers.is_empty()
+            && let Err(error) = self.start(state)
+        {
+            return Err((error, task));
         }
         let number = state.queues.push(task)?;
         let queued = state.queues.len();

@@ -159,13 +159,16 @@ impl Queues {
         (self.slow.len()).min(self.slow_limit.saturating_sub(self.slow_running))
     }
 
-    pub(super) fn push(&mut self, task: Task) -> Result<Number, Errno> {
+    /// Adds a request, or gives it back where there is no memory for it.
+    pub(super) fn push(&mut self, task: Task) -> Result<Number, (Errno, Task)> {
         let is_slow = task.is_slow();
         let queue = match is_slow {
             true => &mut self.slow.entries,
             false => &mut self.fast.entries,
         };
-        queue.try_reserve(1)?;
+        if let Err(error) = queue.try_reserve(1) {
+            return Err((error.into(), task));
+        }
         self.submitted += 1;
         let number = Number(self.submitted << 1 | u64::from(is_slow));
         queue.push_back(Entry {
