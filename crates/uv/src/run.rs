@@ -1,4 +1,9 @@
 //! `uv_run`: asks the engine for the next thing to call, and calls it.
+//!
+//! A callback may call `uv_run` again, and may leave it by `longjmp` for good: nothing is kept here
+//! but the [`Run`], which has nothing to lose. The next run goes on with what the engine holds. Until
+//! then the loop is taken for running, so that senders do not wake whoever waits for
+//! `uv_backend_fd`; asking for `uv_backend_timeout` before such a wait ends that.
 
 use crate::abi::{LoopWatcher, UV_HANDLE_CLOSED, uv_async_t, uv_handle_t, uv_loop_t, uv_poll_t};
 use crate::abi::{uv_connect_t, uv_shutdown_t, uv_stream_t, uv_timer_t};
