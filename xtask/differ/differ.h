@@ -38,6 +38,7 @@ enum { TCP, PIPE, UDP, TIMER, ASYNC, IDLE, PREPARE, CHECK, POLL, SIGNAL, FS_EVEN
 enum { SLOTS = 8, BYTES = 5000 };
 extern struct slot slots[SLOTS];
 extern char bytes[BYTES];
+extern int step_ends; /* set by a call on a handle after which no other is to be made in this step */
 int of(void* handle);
 /* A random slot in use, of a kind if that is not -1. */
 struct slot* any(int kind);

@@ -127,11 +127,10 @@ static int with_path(uv_fs_t* req, int op, uv_fs_cb cb) {
     case 19: return uv_fs_mkstemp(&loop, req, (const char*[]){"files/tXXXXXX", "files/t", "missing/XXXXXX"}[below(3)], cb);
     default:
       /* A copy that fails keeps its destination here and not there: it goes where there is none. Of a
-       * directory ours knows that it cannot be copied before it looks at the destination. */
+       * directory ours knows that it cannot be copied before it looks at the destination, or makes it. */
       value = (int[]){0, UV_FS_COPYFILE_EXCL, UV_FS_COPYFILE_FICLONE, UV_FS_COPYFILE_FICLONE_FORCE, 8, -1}[below(6)];
       unlink("files/new");
-      unlink("copy");
-      return uv_fs_copyfile(&loop, req, path, stat(path, &at) == 0 && S_ISDIR(at.st_mode) ? "copy" : fresh(), value, cb);
+      return uv_fs_copyfile(&loop, req, path, stat(path, &at) == 0 && S_ISDIR(at.st_mode) ? "copies/copy" : fresh(), value, cb);
   }
 }
 
@@ -143,6 +142,7 @@ int file_op(void) {
   int which = below(5) < 2, op = which ? (int) below(13) : (int) below(22), result;
   if (!begun++) {
     mkdir("files", 0755);
+    mkdir("copies", 0755);
     memset(data, 'w', sizeof data);
   }
   result = which ? with_fd(req, op, &slot, cb) : with_path(req, op, cb);

@@ -12,7 +12,7 @@
 static const char* kinds[] = {"tcp",   "pipe", "udp",    "timer",    "async",  "idle",
                               "prepare", "check", "poll", "signal", "fs_event", "fs_poll"};
 struct slot slots[SLOTS];
-static int ends; /* whether the step is to end */
+int step_ends;
 
 int of(void* handle) { return (int) ((struct slot*) handle - slots); }
 void on_close(uv_handle_t* handle) {
@@ -120,10 +120,10 @@ static void other_op(struct slot* slot) {
           say("%d signal_start %d %d: %s", i, slot->signals, value, name(result));
           break;
         case 2: say("%d signal_stop: %s", i, name(uv_signal_stop(&slot->any.signal))); break;
-        case 3: if (slot->any.signal.signum == SIGUSR1) {
+        case 3: if (slot->any.signal.signum == SIGUSR1 && uv_has_ref(&slot->any.handle)) { /* It is told in this step. */
           kill(getpid(), SIGUSR1);
           say("%d kill", i);
-          ends = 1; /* What is started now would be stopped by it in the original. */
+          step_ends = 1; /* What is started now would be stopped by it in the original. */
         } break;
       }
       break;
@@ -150,7 +150,7 @@ static void other_op(struct slot* slot) {
 int handle_op(void) {
   struct slot* slot = &slots[below(SLOTS)];
   uv_handle_t* handle = &slot->any.handle;
-  ends = 0;
+  step_ends = 0;
   if (slot->state == 0) {
     init(slot);
     return 0;
@@ -178,7 +178,7 @@ int handle_op(void) {
   else if (slot->kind <= PIPE) stream_op(slot);
   else if (slot->kind == UDP) udp_op(slot);
   else other_op(slot);
-  return ends;
+  return step_ends;
 }
 
 void tell_handles(void) {

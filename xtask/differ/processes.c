@@ -117,6 +117,7 @@ int process_op(void) {
   child->number = ++children;
   child->fds[0] = child->fds[1] = -1;
   choose(&options, form);
+  if (form == 1 && input == 4) input = 0; /* Which of two errors is told depends on further options there. */
   part(child, &child->process);
   memset(stdio, 0, sizeof stdio);
   has_input = give_input(child, &stdio[0], input);

@@ -69,7 +69,9 @@ void address(struct sockaddr_storage* to, int kind, int connects) {
       return;
   }
   if (connects || below(5) == 0) {
-    if (peer != NULL &&
+    /* A port without a listener may be the one that the kernel gives to the socket itself, which then meets
+     * itself there. */
+    if (peer != NULL && (kind != TCP || peer->listens) &&
         (kind == TCP ? uv_tcp_getsockname(&peer->any.tcp, (struct sockaddr*) to, &size)
                      : uv_udp_getsockname(&peer->any.udp, (struct sockaddr*) to, &size)) == 0 &&
         to->ss_family != 0)
@@ -115,7 +117,8 @@ void stream_op(struct slot* slot) {
       break;
     }
     case 7:
-      result = uv_listen(stream, 1 + below(5), on_connection);
+      /* There is room for all: who finds none tries again after a second. */
+      result = uv_listen(stream, 100 + below(5), on_connection);
       slot->listens |= result == 0;
       say("%d listen: %s", i, name(result));
       break;
@@ -214,6 +217,7 @@ void pipe_op(struct slot* slot) {
       result = uv_pipe_connect2(req, pipe_, path, strlen(path), 0, on_connect);
       slot->connects |= result == 0;
       say("%d connect2 %d '%s': %s", i, requests, path, name(result));
+      step_ends = 1; /* If the server closes now, ours tells of the connection first, and the original of its end. */
       if (result != 0) free(req);
       break;
     }
@@ -222,6 +226,7 @@ void pipe_op(struct slot* slot) {
       uv_pipe_connect(req, pipe_, path, on_connect);
       slot->connects = 1;
       say("%d connect %d '%s'", i, requests, path);
+      step_ends = 1;
       break;
     }
     case 6: {
