@@ -1,0 +1,269 @@
+//! Whether our library can take the place of one that an object carries.
+//!
+//! Nothing is changed here. The carried library is asked for its version first; it must be one
+//! that our structures and constants hold for, export nothing that ours lacks, and agree on the
+//! size of all that programs allocate.
+
+use crate::entry::{self, JUMP_LENGTH};
+use crate::image::{Function, Image};
+use crate::known::Known;
+use crate::patch::{Failure, Jump};
+use crate::search;
+use core::fmt;
+use core::slice;
+
+/// The oldest version whose structures and constants are those of ours.
+const OLDEST: u32 = version(1, 44);
+
+/// Handles and requests have numbers below this, with room for some that are yet to come.
+const TYPES: i32 = 32;
+
+/// Functions that do the same in every libuv, since they touch public fields only or nothing at
+/// all. They may stay as they are where they are too short for a jump.
+const INTERCHANGEABLE: [&str; 24] = [
+    "uv_fs_get_path",
+    "uv_fs_get_ptr",
+    "uv_fs_get_result",
+    "uv_fs_get_statbuf",
+    "uv_fs_get_type",
+    "uv_get_osfhandle",
+    "uv_handle_get_data",
+    "uv_handle_get_loop",
+    "uv_handle_get_type",
+    "uv_handle_set_data",
+    "uv_loop_get_data",
+    "uv_loop_set_data",
+    "uv_loop_size",
+    "uv_open_osfhandle",
+    "uv_pipe_pending_instances",
+    "uv_process_get_pid",
+    "uv_req_get_data",
+    "uv_req_get_type",
+    "uv_req_set_data",
+    "uv_stream_get_write_queue_size",
+    "uv_tcp_simultaneous_accepts",
+    "uv_tty_set_vterm_state",
+    "uv_udp_get_send_queue_count",
+    "uv_udp_get_send_queue_size",
+];
+
+const fn version(major: u32, minor: u32) -> u32 {
+    major << 16 | minor << 8
+}
+
+/// A libuv inside an object.
+pub(crate) struct Carried {
+    /// As `uv_version` gives it.
+    pub(crate) version: u32,
+    /// How many functions it exports.
+    pub(crate) functions: usize,
+    /// One for each function that can be replaced.
+    pub(crate) jumps: Vec<Jump>,
+}
+
+/// Why the carried library stays.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is older or newer than ours can stand in for: its version, and ours.
+    Version(u32, u32),
+    /// It has a function that ours has not.
+    Lacks(String),
+    /// The two do not agree on the size of something.
+    Size(&'static str),
+    /// There is no room for a jump in a function.
+    Short(String),
+    /// Two functions have the same code.
+    Shared(String),
+    /// The code could not be changed.
+    Code(Failure),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Version(carried, ours) => write!(
+                formatter,
+                "its libuv is {}, and ours stands in for {} to {}",
+                Version(*carried),
+                Version(OLDEST),
+                Version(*ours)
+            ),
+            Refusal::Lacks(name) => write!(
+                formatter,
+                "its libuv has {name}, which ours has not; it is newer than ours, or changed"
+            ),
+            Refusal::Size(what) => {
+                write!(formatter, "its libuv has another size for {what} than ours")
+            }
+            Refusal::Short(name) => {
+                write!(formatter, "its {name} is too short to be replaced")
+            }
+            Refusal::Shared(name) => {
+                write!(
+                    formatter,
+                    "its {name} shares its code with another function"
+                )
+            }
+            Refusal::Code(Failure::NoMemoryNear) => {
+                formatter.write_str("there is no free memory near its code")
+            }
+            Refusal::Code(Failure::Forbidden) => {
+                formatter.write_str("the system does not let its code be changed")
+            }
+        }
+    }
+}
+
+/// A version to be read by people.
+pub(crate) struct Version(pub(crate) u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Version(version) = self;
+        let (major, minor) = (version >> 16, version >> 8 & 0xff);
+        write!(formatter, "{major}.{minor}.{}", version & 0xff)
+    }
+}
+
+/// Looks at the library that `image` carries; `known` saves looking through all of its names.
+pub(crate) fn examine(
+    image: &Image,
+    ours: &Image,
+    known: Option<&Known>,
+) -> Result<Carried, Refusal> {
+    let carried = check_version(image, ours)?;
+    check_sizes(image, ours)?;
+    let mut jumps = Vec::with_capacity(400);
+    let mut functions = 0;
+    let mut refusal = None;
+    ours.each_function(|name, own| {
+        if let Some(function) = image.function(name) {
+            functions += 1;
+            match place(image, function) {
+                Some(at) => jumps.push(Jump {
+                    at,
+                    to: own.address,
+                }),
+                None if is_interchangeable(name) => {}
+                None => refusal = Some(Refusal::Short(text(name))),
+            }
+        }
+    });
+    if known.is_none_or(|known| known.functions != functions) {
+        check_names(image, ours)?;
+    }
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    check_shared(image, ours, &mut jumps)?;
+    Ok(Carried {
+        version: carried,
+        functions,
+        jumps,
+    })
+}
+
+/// Where a jump goes in a function of `image`.
+pub(crate) fn place(image: &Image, function: Function) -> Option<usize> {
+    let (_, _, end) = image.segment_of(function.address)?;
+    let length = (function.size + JUMP_LENGTH + 16).min(end - function.address);
+    // SAFETY: the bytes lie within a segment of the object.
+    let code = unsafe { slice::from_raw_parts(function.address as *const u8, length) };
+    let at = entry::place_for_jump(code, function.address, function.size)?;
+    Some(function.address + at)
+}
+
+fn is_interchangeable(name: &[u8]) -> bool {
+    INTERCHANGEABLE.iter().any(|known| known.as_bytes() == name)
+}
+
+fn check_version(image: &Image, ours: &Image) -> Result<u32, Refusal> {
+    let ask = |image: &Image| {
+        let function = image.function(b"uv_version")?;
+        // SAFETY: every libuv has declared it so; it returns a constant.
+        let ask: extern "C" fn() -> u32 = unsafe { core::mem::transmute(function.address) };
+        Some(ask())
+    };
+    let own = ask(ours).unwrap_or(0);
+    let carried = ask(image).unwrap_or(0);
+    // A correction changes no structure, so the last number does not count.
+    if (OLDEST..=own | 0xff).contains(&carried) {
+        Ok(carried)
+    } else {
+        Err(Refusal::Version(carried, own))
+    }
+}
+
+/// Compares what can be asked for. A type that the carried library does not know has no size there.
+fn check_sizes(image: &Image, ours: &Image) -> Result<(), Refusal> {
+    let of_types: [(&[u8], &'static str); 2] = [
+        (b"uv_handle_size", "a handle"),
+        (b"uv_req_size", "a request"),
+    ];
+    for (name, what) in of_types {
+        let (Some(carried), Some(own)) = (image.function(name), ours.function(name)) else {
+            return Err(Refusal::Size(what));
+        };
+        let [carried, own] = [carried, own].map(|function| {
+            // SAFETY: every libuv has declared the two so; they return a constant for a number.
+            unsafe { core::mem::transmute::<usize, extern "C" fn(i32) -> usize>(function.address) }
+        });
+        let differs = |kind| carried(kind) != usize::MAX && carried(kind) != own(kind);
+        if (1..TYPES).any(differs) {
+            return Err(Refusal::Size(what));
+        }
+    }
+    let of_loop = |image: &Image| {
+        let function = image.function(b"uv_loop_size")?;
+        // SAFETY: every libuv has declared it so; it returns a constant.
+        let ask: extern "C" fn() -> usize = unsafe { core::mem::transmute(function.address) };
+        Some(ask())
+    };
+    match (of_loop(image), of_loop(ours)) {
+        (Some(carried), Some(own)) if carried == own => Ok(()),
+        _ => Err(Refusal::Size("a loop")),
+    }
+}
+
+/// Finds a function that ours has not. Linkers let names share their tails, so a name may begin
+/// in the middle of another one.
+fn check_names(image: &Image, ours: &Image) -> Result<(), Refusal> {
+    let mut lacking = None;
+    search::each_uv(image.strings(), |at| {
+        let name = image.name_at(at);
+        let is_internal = name.starts_with(b"uv__");
+        if !is_internal && image.function(name).is_some() && ours.function(name).is_none() {
+            lacking = Some(text(name));
+        }
+    });
+    lacking.map_or(Ok(()), |name| Err(Refusal::Lacks(name)))
+}
+
+/// Linkers may give functions of the same code one address. A jump there can lead to one of them
+/// only, so it stays as it is if all of them do the same in every libuv.
+fn check_shared(image: &Image, ours: &Image, jumps: &mut Vec<Jump>) -> Result<(), Refusal> {
+    jumps.sort_unstable_by_key(|jump| jump.at);
+    let shared: Vec<usize> = jumps
+        .windows(2)
+        .filter(|pair| pair[0].at == pair[1].at)
+        .map(|pair| pair[0].at)
+        .collect();
+    if shared.is_empty() {
+        return Ok(());
+    }
+    let mut refusal = None;
+    ours.each_function(|name, _| {
+        let at = image
+            .function(name)
+            .and_then(|function| place(image, function));
+        if at.is_some_and(|at| shared.contains(&at)) && !is_interchangeable(name) {
+            refusal = Some(Refusal::Shared(text(name)));
+        }
+    });
+    jumps.retain(|jump| !shared.contains(&jump.at));
+    refusal.map_or(Ok(()), Err)
+}
+
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}

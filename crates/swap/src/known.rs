@@ -1,0 +1,92 @@
+//! What is known of an object from an earlier look at the same file, told in the environment.
+//!
+//! Looking through all names of a large program takes milliseconds. The same build ID means the same
+//! contents, so this is done once for a program and not for each of its processes.
+
+use crate::image::{Function, Image};
+use core::fmt::Write;
+
+/// Facts about the file of an object.
+pub(crate) struct Known {
+    /// How many functions of libuv it exports, all of which ours has too.
+    pub(crate) functions: usize,
+    /// Its internal functions that get a tripwire.
+    pub(crate) internals: Vec<Function>,
+}
+
+impl Known {
+    /// Reads `BUILDID:FUNCTIONS:ADDRESS+SIZE,…`, if that is about this object.
+    pub(crate) fn parse(text: &str, image: &Image) -> Option<Known> {
+        let mut parts = text.split(':');
+        let id = parts.next()?;
+        if id.is_empty() || id != hexadecimal(image.build_id()?) {
+            return None;
+        }
+        let functions = parts.next()?.parse().ok()?;
+        let mut internals = Vec::new();
+        for function in parts.next()?.split(',').filter(|part| !part.is_empty()) {
+            let (address, size) = function.split_once('+')?;
+            internals.push(Function {
+                address: image.base + usize::from_str_radix(address, 16).ok()?,
+                size: usize::from_str_radix(size, 16).ok()?,
+            });
+        }
+        Some(Known {
+            functions,
+            internals,
+        })
+    }
+
+    /// Writes what [`Known::parse`] reads; nothing if the object has no build ID.
+    pub(crate) fn print(&self, image: &Image) -> Option<String> {
+        let mut text = hexadecimal(image.build_id()?);
+        write!(text, ":{}:", self.functions).ok()?;
+        for (index, function) in self.internals.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let address = function.address - image.base;
+            write!(text, "{comma}{address:x}+{:x}", function.size).ok()?;
+        }
+        Some(text)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Known;
+    use crate::image::{self, Function};
+
+    #[test]
+    fn facts_hold_for_the_same_object_only() {
+        let mut images = Vec::new();
+        image::each(|image| {
+            images.push(image);
+            true
+        });
+        let with_id = |name: &str| {
+            let is_it = |image: &&image::Image| image.name.to_bytes().ends_with(name.as_bytes());
+            *images.iter().find(is_it).expect("it is loaded")
+        };
+        let (library, linker) = (with_id("/libc.so.6"), with_id("/ld-linux-x86-64.so.2"));
+        let known = Known {
+            functions: 318,
+            internals: vec![Function {
+                address: library.base + 0x1234,
+                size: 0x56,
+            }],
+        };
+        let text = known.print(&library).expect("the C library has a build ID");
+        let read = Known::parse(&text, &library).expect("it is the same");
+        assert_eq!(read.functions, 318);
+        assert_eq!(read.internals, known.internals);
+        assert!(Known::parse(&text, &linker).is_none());
+        assert!(Known::parse("", &library).is_none());
+    }
+}

@@ -1,0 +1,219 @@
+//! Puts Blacklight's `libuv.so.1` in the place of a libuv that a program carries inside.
+//!
+//! `blacklight run` preloads this object together with the library. It looks at the program and at every
+//! object that comes with it or is opened later, and at none of them a second time:
+//!
+//! - A program that carries a libuv and exports its functions, as official Node.js does, calls
+//!   them directly. The first bytes of each are overwritten with a jump to ours, before `main`.
+//! - A module that carries one calls it through its linkage table, and the linker has put ours
+//!   there already, since ours is preloaded. Where it calls directly it gets jumps as well.
+//!
+//! All or nothing: [`fit`] says whether ours can stand in for the carried library before anything
+//! is changed, and [`patch`] changes everything or leaves everything as it was. A module that ours
+//! cannot stand in for gets its own functions back.
+//!
+//! Nothing is ever written to the program's streams, but for one line when a tripwire ends it.
+
+mod entry;
+mod fit;
+mod image;
+mod internals;
+mod known;
+mod opened;
+mod patch;
+mod search;
+mod settings;
+
+use fit::{Carried, Refusal, Version};
+use image::Image;
+use known::Known;
+use patch::Jump;
+use settings::Settings;
+use std::fmt::Write;
+use std::sync::{Mutex, OnceLock};
+
+/// The exit status of a program that met a tripwire: `EX_SOFTWARE` of `sysexits.h`.
+const TRIPPED: i32 = 70;
+
+/// Our library, where modules are looked at. A program that carries a libuv has its functions
+/// found before those of any module, with us as without us, so there none is looked at.
+static FOR_MODULES: OnceLock<Image> = OnceLock::new();
+
+/// Held while a module is changed: two threads may open the same one.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+/// Runs before the program's own code.
+extern "C" fn start() {
+    let Some(settings) = settings::read() else {
+        return;
+    };
+    let mut ours = None;
+    let mut this = None;
+    let mut program = None;
+    let mut modules = Vec::new();
+    image::each(|image| {
+        let carries = image.function(b"uv_run").is_some();
+        if image.name.is_empty() && program.is_none() {
+            program = Some(image).filter(|_| carries);
+        } else if image.name.to_bytes() == settings.library.as_bytes() {
+            ours = Some(image);
+        } else if carries {
+            modules.push(image);
+        } else if image.contains(start as *const () as usize) {
+            this = Some(image);
+        }
+        true
+    });
+    if settings.only_this {
+        let this = this.and_then(|image| image.name.to_str().ok());
+        settings::withdraw(&settings, this.unwrap_or_default());
+    }
+    let Some(ours) = ours else {
+        return;
+    };
+    match program {
+        Some(program) => take_program(&program, &ours, &settings),
+        None => {
+            if settings.probe.is_none() {
+                FOR_MODULES.get_or_init(|| ours);
+            }
+            modules.iter().for_each(|module| take_module(module, &ours));
+        }
+    }
+    if let Some(descriptor) = settings.probe {
+        report(descriptor, "way none\n");
+    }
+}
+
+/// Replaces the libuv that the program carries; says so if that was asked for.
+fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
+    let told = settings.known.and_then(|text| Known::parse(text, program));
+    let outcome = replace(program, ours, told.as_ref());
+    let facts = outcome.as_ref().ok().and_then(|(_, new)| {
+        let known = new.as_ref().or(told.as_ref())?;
+        known.print(program)
+    });
+    if let Some(descriptor) = settings.probe {
+        let mut text = String::new();
+        let written = match &outcome {
+            Ok((carried, _)) => writeln!(
+                text,
+                "way jumps\nversion {}\nfunctions {}\njumps {}\nknown {}",
+                Version(carried.version),
+                carried.functions,
+                carried.jumps.len(),
+                facts.as_deref().unwrap_or_default(),
+            ),
+            Err(refusal) => writeln!(text, "way none\nrefused {refusal}"),
+        };
+        report(descriptor, if written.is_ok() { &text } else { "" });
+    }
+    if let (Ok((_, Some(_))), Some(facts), false) = (&outcome, facts, settings.only_this) {
+        settings::pass_on(settings, &facts);
+    }
+}
+
+/// Puts jumps into an object that calls its libuv directly. Returns what was found out about the
+/// file, if that was not known.
+fn replace(
+    image: &Image,
+    ours: &Image,
+    told: Option<&Known>,
+) -> Result<(Carried, Option<Known>), Refusal> {
+    let carried = fit::examine(image, ours, told)?;
+    let found = told.is_none().then(|| Known {
+        functions: carried.functions,
+        internals: internals::find(image),
+    });
+    let mut jumps = carried.jumps.clone();
+    let internals = told
+        .or(found.as_ref())
+        .map(|known| known.internals.as_slice());
+    for function in internals.unwrap_or_default() {
+        jumps.extend(fit::place(image, *function).map(|at| Jump {
+            at,
+            to: tripped as *const () as usize,
+        }));
+    }
+    patch::apply(image, jumps).map_err(Refusal::Code)?;
+    Ok((carried, found))
+}
+
+/// Looks at a module that carries a libuv.
+fn take_module(module: &Image, ours: &Image) {
+    let Some(own) = module.function(b"uv_run") else {
+        return;
+    };
+    if is_replaced(module) {
+        return;
+    }
+    let slot = module.uv_slots().find(|(name, _)| *name == b"uv_run");
+    // SAFETY: the linker writes an address there, and has mapped it for that.
+    let bound = slot.map(|(_, at)| unsafe { *(at as *const usize) });
+    // Opened with RTLD_DEEPBIND it was given its own functions.
+    let is_interposed = bound.is_some_and(|address| address != own.address);
+    let outcome = if is_interposed {
+        fit::examine(module, ours, None).map(drop)
+    } else {
+        replace(module, ours, None).map(drop)
+    };
+    if outcome.is_err() && is_interposed {
+        let own = |(name, at)| Some((at, module.function(name)?.address));
+        let pointers: Vec<_> = module.uv_slots().filter_map(own).collect();
+        patch::write_pointers(module, &pointers);
+    }
+}
+
+/// Whether jumps were put into an object before.
+fn is_replaced(image: &Image) -> bool {
+    let function = image.function(b"uv_run");
+    let at = function.and_then(|function| fit::place(image, function));
+    // SAFETY: the address lies in a function of a loaded object.
+    at.is_some_and(|at| unsafe { *(at as *const u8) } == 0xe9)
+}
+
+fn looks_at_modules() -> bool {
+    FOR_MODULES.get().is_some()
+}
+
+/// Looks at what has been opened since.
+fn look_at_modules() {
+    let Some(ours) = FOR_MODULES.get() else {
+        return;
+    };
+    let mut modules = Vec::new();
+    image::each(|image| {
+        if image.base != ours.base && image.function(b"uv_run").is_some() {
+            modules.push(image);
+        }
+        true
+    });
+    let _guard = CHANGING.lock();
+    modules.iter().for_each(|module| take_module(module, ours));
+}
+
+/// Says what came of it to who asked, and ends the process before the program begins.
+fn report(descriptor: i32, text: &str) {
+    // SAFETY: the bytes are those of the text; ending here leaves nothing undone, since no code of
+    // the program has run.
+    unsafe {
+        libc::write(descriptor, text.as_ptr().cast(), text.len());
+        libc::_exit(0);
+    }
+}
+
+/// What a tripwire leads to.
+extern "C" fn tripped() -> ! {
+    const LINE: &str = "blacklight: code of this program's own libuv runs although it was \
+                        replaced (link-time optimisation has copied it); run the program without \
+                        blacklight\n";
+    // SAFETY: as in `report`; the program's loop is in no state to go on.
+    unsafe {
+        libc::write(2, LINE.as_ptr().cast(), LINE.len());
+        libc::_exit(TRIPPED);
+    }
+}

@@ -1,0 +1,214 @@
+//! Changing the code of an object: all jumps are in place when [`apply`] returns `Ok`, and none
+//! is when it returns `Err`.
+//!
+//! A jump of five bytes reaches 2 GiB, and our library is mostly farther away. So each leads to a
+//! slot in a page near the object, and the slot jumps on to anywhere. Pages are writable or
+//! executable, never both: no other thread may run code of the object meanwhile, which holds
+//! before `main` and before `dlopen` has returned.
+
+use crate::entry::JUMP_LENGTH;
+use crate::image::{Image, PAGE};
+use core::ptr;
+use libc::{c_int, c_void};
+
+/// Pages between two that are written are made writable with them if they are no more than this:
+/// it costs nothing, and every further range costs two system calls.
+const GAP: usize = 16 * PAGE;
+
+/// `jmp *2(%rip)`, two bytes of padding, and the address.
+const SLOT: usize = 16;
+
+/// How far from the object the slots may lie, so that jumps from all of it reach them.
+const REACH: usize = 1 << 30;
+
+/// Why nothing was changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// There is no free memory near the object.
+    NoMemoryNear,
+    /// The system does not let this process change code.
+    Forbidden,
+}
+
+/// A jump to write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jump {
+    /// Where the five bytes go.
+    pub(crate) at: usize,
+    pub(crate) to: usize,
+}
+
+/// Pages that are made writable together.
+struct Range {
+    start: usize,
+    end: usize,
+    /// What they are protected with otherwise.
+    protection: c_int,
+}
+
+/// Writes all jumps into an object, or none.
+pub(crate) fn apply(image: &Image, mut jumps: Vec<Jump>) -> Result<(), Failure> {
+    jumps.sort_unstable_by_key(|jump| jump.at);
+    let ranges = ranges(image, &jumps).ok_or(Failure::Forbidden)?;
+    let slots = Slots::near(image, &jumps)?;
+    for (done, range) in ranges.iter().enumerate() {
+        if !range.protect(libc::PROT_READ | libc::PROT_WRITE) {
+            for range in &ranges[..done] {
+                range.protect(range.protection);
+            }
+            slots.give_back();
+            return Err(Failure::Forbidden);
+        }
+    }
+    for (index, jump) in jumps.iter().enumerate() {
+        let distance = slots.address(index).wrapping_sub(jump.at + JUMP_LENGTH);
+        let [a, b, c, d, ..] = distance.to_le_bytes();
+        let bytes = [0xe9, a, b, c, d];
+        // SAFETY: the page has just been made writable, the bytes belong to a function that is
+        // replaced (`entry`), and nobody runs it meanwhile (see above).
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), jump.at as *mut u8, JUMP_LENGTH) };
+    }
+    let restored = ranges.iter().all(|range| range.protect(range.protection));
+    if !restored {
+        // A policy may let code be written and then not be run. Then the file is mapped anew.
+        for range in &ranges {
+            image.map_again(range.start, range.end, range.protection);
+        }
+        slots.give_back();
+        return Err(Failure::Forbidden);
+    }
+    Ok(())
+}
+
+/// Overwrites pointers of an object, whatever protects them.
+pub(crate) fn write_pointers(image: &Image, pointers: &[(usize, usize)]) {
+    for &(at, value) in pointers {
+        let range = Range {
+            start: at & !(PAGE - 1),
+            end: (at + size_of::<usize>()).next_multiple_of(PAGE),
+            protection: libc::PROT_READ,
+        };
+        let is_protected = image.is_relro(at);
+        if is_protected && !range.protect(libc::PROT_READ | libc::PROT_WRITE) {
+            continue;
+        }
+        // SAFETY: the object's relocations say that the linker writes an address there.
+        unsafe { ptr::write_unaligned(at as *mut usize, value) };
+        if is_protected {
+            range.protect(range.protection);
+        }
+    }
+}
+
+/// The pages that jumps are written to, in as few ranges as is sensible.
+fn ranges(image: &Image, jumps: &[Jump]) -> Option<Vec<Range>> {
+    let mut ranges: Vec<Range> = Vec::new();
+    for jump in jumps {
+        let (protection, segment_start, segment_end) = image.segment_of(jump.at)?;
+        let start = jump.at & !(PAGE - 1);
+        let end = (jump.at + JUMP_LENGTH).next_multiple_of(PAGE);
+        match ranges.last_mut() {
+            Some(last)
+                if last.start >= segment_start & !(PAGE - 1)
+                    && end <= segment_end.next_multiple_of(PAGE)
+                    && start <= last.end + GAP =>
+            {
+                last.end = last.end.max(end);
+            }
+            _ => ranges.push(Range {
+                start,
+                end,
+                protection,
+            }),
+        }
+    }
+    Some(ranges)
+}
+
+impl Range {
+    fn protect(&self, protection: c_int) -> bool {
+        let start = self.start as *mut c_void;
+        // SAFETY: the pages belong to a loaded object; whoever calls sees to it that nobody needs
+        // the rights that are taken away.
+        unsafe { libc::mprotect(start, self.end - self.start, protection) == 0 }
+    }
+}
+
+/// Jumps that reach anywhere, in pages near an object.
+struct Slots {
+    start: usize,
+    length: usize,
+}
+
+impl Slots {
+    fn near(image: &Image, jumps: &[Jump]) -> Result<Slots, Failure> {
+        let length = (jumps.len() * SLOT).next_multiple_of(PAGE);
+        let start = memory_near(image, length).ok_or(Failure::NoMemoryNear)?;
+        let slots = Slots { start, length };
+        for (index, jump) in jumps.iter().enumerate() {
+            let mut bytes = [0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc, 0, 0, 0, 0, 0, 0, 0, 0];
+            bytes[8..].copy_from_slice(&jump.to.to_le_bytes());
+            // SAFETY: the slot lies in pages that were just mapped for it.
+            unsafe {
+                ptr::copy_nonoverlapping(bytes.as_ptr(), slots.address(index) as *mut u8, SLOT);
+            }
+        }
+        let pages = Range {
+            start,
+            end: start + length,
+            protection: 0,
+        };
+        if pages.protect(libc::PROT_READ | libc::PROT_EXEC) {
+            return Ok(slots);
+        }
+        slots.give_back();
+        Err(Failure::Forbidden)
+    }
+
+    fn address(&self, index: usize) -> usize {
+        self.start + index * SLOT
+    }
+
+    fn give_back(self) {
+        // SAFETY: the pages were mapped by `near`, and no jump leads to them.
+        unsafe { libc::munmap(self.start as *mut c_void, self.length) };
+    }
+}
+
+/// Free pages that jumps from all of the object reach: below it, where the heap does not grow.
+fn memory_near(image: &Image, length: usize) -> Option<usize> {
+    let (start, end) = image.extent();
+    let start = start & !(PAGE - 1);
+    let lowest = end.saturating_sub(REACH).max(PAGE * 16);
+    let highest = (start + REACH).saturating_sub(length);
+    let mut step = PAGE * 16;
+    // A few places below, then above, each farther away than the one before.
+    for _ in 0..14 {
+        let below = start.checked_sub(length + step);
+        let above = Some(end.next_multiple_of(PAGE) + step * 64);
+        for place in [below, above].into_iter().flatten() {
+            if (lowest..=highest).contains(&place) && map_at(place, length) {
+                return Some(place);
+            }
+        }
+        step *= 2;
+    }
+    None
+}
+
+fn map_at(place: usize, length: usize) -> bool {
+    let wanted = place as *mut c_void;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: without MAP_FIXED nothing that is mapped already is replaced. Old kernels take the
+    // address as a hint, so the answer is compared with it.
+    let got = unsafe { libc::mmap(wanted, length, rights, flags, -1, 0) };
+    if got == wanted {
+        return true;
+    }
+    if got != libc::MAP_FAILED {
+        // SAFETY: these pages were just mapped, and nobody knows of them.
+        unsafe { libc::munmap(got, length) };
+    }
+    false
+}

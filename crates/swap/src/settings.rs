@@ -1,0 +1,139 @@
+//! What `blacklight run` asks for, in the environment variable `BLACKLIGHT_SWAP`.
+//!
+//! Words with a semicolon between them: `only-this`, `probe=FD`, `known=FACTS`, and last
+//! `library=PATH`, since a path may have a semicolon in it.
+
+use core::ffi::CStr;
+use libc::c_int;
+
+/// The variable.
+const NAME: &CStr = c"BLACKLIGHT_SWAP";
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings<'a> {
+    /// The path of our library, as the linker was told to load it.
+    pub(crate) library: &'a str,
+    /// Children are not to inherit this.
+    pub(crate) only_this: bool,
+    /// Say on this descriptor what came of it, and end before the program begins.
+    pub(crate) probe: Option<c_int>,
+    /// What is known of the program, for [`crate::known::Known::parse`].
+    pub(crate) known: Option<&'a str>,
+}
+
+impl<'a> Settings<'a> {
+    fn parse(text: &'a str) -> Option<Settings<'a>> {
+        let mut settings = Settings::default();
+        let mut rest = text;
+        loop {
+            if let Some(path) = rest.strip_prefix("library=") {
+                settings.library = path;
+                return (!path.is_empty()).then_some(settings);
+            }
+            let (word, others) = rest.split_once(';')?;
+            rest = others;
+            match word.split_once('=') {
+                None if word == "only-this" => settings.only_this = true,
+                Some(("probe", fd)) => settings.probe = Some(fd.parse().ok()?),
+                Some(("known", facts)) => settings.known = Some(facts),
+                _ => {}
+            }
+        }
+    }
+
+    fn print(&self, known: &str) -> String {
+        ["known=", known, ";library=", self.library, "\0"].concat()
+    }
+}
+
+/// What the environment asks for, if it does.
+pub(crate) fn read() -> Option<Settings<'static>> {
+    // SAFETY: the name is a string. The value is copied, so what changes the environment later
+    // does not change it.
+    let text = unsafe {
+        let value = libc::getenv(NAME.as_ptr());
+        if value.is_null() {
+            return None;
+        }
+        CStr::from_ptr(value).to_str().ok()?.to_owned()
+    };
+    Settings::parse(String::leak(text))
+}
+
+/// Tells the children of this process what is known of its program.
+pub(crate) fn pass_on(settings: &Settings<'_>, known: &str) {
+    let text = settings.print(known);
+    // SAFETY: both are strings with a zero byte at the end, and are copied.
+    unsafe { libc::setenv(NAME.as_ptr(), text.as_ptr().cast(), 1) };
+}
+
+/// Takes what is ours out of the environment, so that children are started without it.
+pub(crate) fn withdraw(settings: &Settings<'_>, this: &str) {
+    const PRELOAD: &CStr = c"LD_PRELOAD";
+    // SAFETY: names and values are strings with a zero byte at the end, and are copied.
+    unsafe {
+        libc::unsetenv(NAME.as_ptr());
+        let list = libc::getenv(PRELOAD.as_ptr());
+        if list.is_null() {
+            return;
+        }
+        let Ok(list) = CStr::from_ptr(list).to_str() else {
+            return;
+        };
+        let others = without(list, &[settings.library, this]);
+        if others.is_empty() {
+            libc::unsetenv(PRELOAD.as_ptr());
+        } else {
+            let others = [others.as_str(), "\0"].concat();
+            libc::setenv(PRELOAD.as_ptr(), others.as_ptr().cast(), 1);
+        }
+    }
+}
+
+/// A list for `LD_PRELOAD` without some of its entries.
+fn without(list: &str, entries: &[&str]) -> String {
+    let is_other = |entry: &&str| !entry.is_empty() && !entries.contains(entry);
+    let others: Vec<&str> = list.split([':', ' ']).filter(is_other).collect();
+    others.join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, without};
+
+    #[test]
+    fn words_come_in_any_order_and_the_path_last() {
+        let settings = Settings::parse("only-this;known=ab:3:;probe=7;library=/a;b/libuv.so.1");
+        let expected = Settings {
+            library: "/a;b/libuv.so.1",
+            only_this: true,
+            probe: Some(7),
+            known: Some("ab:3:"),
+        };
+        assert_eq!(settings, Some(expected));
+        assert_eq!(Settings::parse(""), None);
+        assert_eq!(Settings::parse("only-this"), None);
+        assert_eq!(Settings::parse("library="), None);
+    }
+
+    #[test]
+    fn what_is_passed_on_is_read_again() {
+        let settings = Settings {
+            library: "/lib/libuv.so.1",
+            only_this: false,
+            probe: None,
+            known: Some("old"),
+        };
+        let text = settings.print("cd:1:2+3");
+        let read = Settings::parse(text.trim_end_matches('\0')).expect("it is complete");
+        assert_eq!(read.known, Some("cd:1:2+3"));
+        assert_eq!(read.library, settings.library);
+    }
+
+    #[test]
+    fn other_entries_of_the_list_stay() {
+        assert_eq!(without("/a:/b:/c d", &["/a", "/c"]), "/b:d");
+        assert_eq!(without("/a:/b", &["/a", "/b"]), "");
+    }
+}
