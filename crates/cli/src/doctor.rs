@@ -4,6 +4,7 @@ use crate::elf::Elf;
 use crate::library;
 use crate::linker::Program;
 use crate::run::obstacle;
+use crate::swap::{Preloads, Verdict};
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,6 +36,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         println!("{name}: {reason}");
         return Ok(ExitCode::SUCCESS);
     }
+    if program.elf.has_libuv_inside() {
+        return inside(options, &program);
+    }
     match program.libuv() {
         Some(path) => println!("{name} loads {}", real_name(path)),
         None if program
@@ -54,6 +58,42 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let library = library::find(options.library.as_deref())?;
     let ours = Elf::read(&library)?;
     Ok(report(&needed, &ours, &library, options.symbols))
+}
+
+/// Tells of a program or module that carries a libuv: which way ours would take.
+fn inside(options: &Options, program: &Program) -> Result<ExitCode> {
+    let name = program.file.display();
+    let elf = &program.elf;
+    let version = elf.carried_version.as_deref().unwrap_or("of some version");
+    let count = elf.has.len();
+    println!("{name} carries a libuv {version} inside and exports {count} of its functions");
+    let preloads = Preloads::with(library::find(options.library.as_deref())?);
+    if elf.interpreter.is_some() {
+        match preloads.probe(&program.file)? {
+            Verdict::Swapped(carried) => {
+                let (version, functions) = (&carried.version, &carried.functions);
+                println!("its {functions} functions would be replaced by jumps to ours");
+                println!(
+                    "{} takes the place of {version}",
+                    preloads.library.display()
+                );
+            }
+            Verdict::Refused(reason) => {
+                println!("it would run as it is: {reason}");
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if elf.is_interposable {
+        println!("it calls them through its linkage table, where the linker puts ours");
+    } else {
+        println!("it calls them directly; they would be replaced by jumps to ours");
+    }
+    let user = |symbol: &String| (symbol.clone(), program.file.clone());
+    let needed = elf.has.iter().map(user).collect();
+    let ours = Elf::read(&preloads.library)?;
+    Ok(report(&needed, &ours, &preloads.library, options.symbols))
 }
 
 /// The functions of libuv that the program and its libraries need, and who needs them first.

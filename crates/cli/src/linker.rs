@@ -3,6 +3,8 @@
 use crate::elf::Elf;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,9 @@ use std::process::Command;
 
 /// The linker for files that name none, which is what libraries are.
 const DEFAULT_LINKER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// As much of a script's first line as the kernel reads.
+const SHEBANG_LENGTH: u64 = 256;
 
 /// A program, and all that is loaded when it starts.
 pub(crate) struct Program {
@@ -41,7 +46,8 @@ impl Program {
             libraries: Vec::new(),
             missing: Vec::new(),
         };
-        if program.elf.is_dynamic {
+        // A program that has all of libuv inside is not asked what else it loads.
+        if program.elf.is_dynamic && program.elf.is_x86_64 && !program.elf.has_libuv_inside() {
             program.ask_linker()?;
         }
         Ok(program)
@@ -119,7 +125,10 @@ fn on_path(name: &OsStr) -> Result<PathBuf> {
 
 /// The interpreter that a script names, looking through `env`.
 fn shebang(file: &Path) -> Result<Option<std::ffi::OsString>> {
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut bytes = Vec::new();
+    File::open(file)
+        .and_then(|file| file.take(SHEBANG_LENGTH).read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read {}", file.display()))?;
     let Some(rest) = bytes.strip_prefix(b"#!") else {
         return Ok(None);
     };

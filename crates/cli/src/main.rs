@@ -9,6 +9,7 @@ mod elf;
 mod library;
 mod linker;
 mod run;
+mod swap;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -68,11 +68,17 @@ extern "C" fn start() {
         }
         true
     });
-    if settings.only_this {
+    if settings.only_this.is_some_and(settings::is_running) {
         let this = this.and_then(|image| image.name.to_str().ok());
         settings::withdraw(&settings, this.unwrap_or_default());
     }
     let Some(ours) = ours else {
+        if let Some(descriptor) = settings.probe {
+            report(
+                descriptor,
+                "way none\nrefused our library cannot be loaded into it\n",
+            );
+        }
         return;
     };
     match program {
@@ -112,7 +118,8 @@ fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
         };
         report(descriptor, if written.is_ok() { &text } else { "" });
     }
-    if let (Ok((_, Some(_))), Some(facts), false) = (&outcome, facts, settings.only_this) {
+    if let (Ok((_, Some(_))), Some(facts), false) = (&outcome, facts, settings.only_this.is_some())
+    {
         settings::pass_on(settings, &facts);
     }
 }

@@ -1,7 +1,7 @@
 //! What `blacklight run` asks for, in the environment variable `BLACKLIGHT_SWAP`.
 //!
-//! Words with a semicolon between them: `only-this`, `probe=FD`, `known=FACTS`, and last
-//! `library=PATH`, since a path may have a semicolon in it.
+//! Words with a semicolon between them: `only-this=PROGRAM`, `probe=FD`, `known=FACTS`, and last
+//! `library=PATH`, which may have a semicolon in it.
 
 use core::ffi::CStr;
 use libc::c_int;
@@ -14,8 +14,9 @@ const NAME: &CStr = c"BLACKLIGHT_SWAP";
 pub(crate) struct Settings<'a> {
     /// The path of our library, as the linker was told to load it.
     pub(crate) library: &'a str,
-    /// Children are not to inherit this.
-    pub(crate) only_this: bool,
+    /// Children of this program are not to inherit it. What comes before the program in the same
+    /// process, as `env` does for a script, passes it on.
+    pub(crate) only_this: Option<&'a str>,
     /// Say on this descriptor what came of it, and end before the program begins.
     pub(crate) probe: Option<c_int>,
     /// What is known of the program, for [`crate::known::Known::parse`].
@@ -34,7 +35,7 @@ impl<'a> Settings<'a> {
             let (word, others) = rest.split_once(';')?;
             rest = others;
             match word.split_once('=') {
-                None if word == "only-this" => settings.only_this = true,
+                Some(("only-this", program)) => settings.only_this = Some(program),
                 Some(("probe", fd)) => settings.probe = Some(fd.parse().ok()?),
                 Some(("known", facts)) => settings.known = Some(facts),
                 _ => {}
@@ -66,6 +67,18 @@ pub(crate) fn pass_on(settings: &Settings<'_>, known: &str) {
     let text = settings.print(known);
     // SAFETY: both are strings with a zero byte at the end, and are copied.
     unsafe { libc::setenv(NAME.as_ptr(), text.as_ptr().cast(), 1) };
+}
+
+/// Whether this process runs the program of this path.
+pub(crate) fn is_running(program: &str) -> bool {
+    let mut room = [0; 4096];
+    // SAFETY: the path is a string, and the room is as long as is said.
+    let length = unsafe {
+        let link = c"/proc/self/exe".as_ptr();
+        libc::readlink(link, room.as_mut_ptr().cast(), room.len())
+    };
+    let length = usize::try_from(length).unwrap_or(0);
+    room[..length] == *program.as_bytes()
 }
 
 /// Takes what is ours out of the environment, so that children are started without it.
@@ -104,16 +117,17 @@ mod tests {
 
     #[test]
     fn words_come_in_any_order_and_the_path_last() {
-        let settings = Settings::parse("only-this;known=ab:3:;probe=7;library=/a;b/libuv.so.1");
+        let settings =
+            Settings::parse("only-this=/p q;known=ab:3:;probe=7;library=/a;b/libuv.so.1");
         let expected = Settings {
             library: "/a;b/libuv.so.1",
-            only_this: true,
+            only_this: Some("/p q"),
             probe: Some(7),
             known: Some("ab:3:"),
         };
         assert_eq!(settings, Some(expected));
         assert_eq!(Settings::parse(""), None);
-        assert_eq!(Settings::parse("only-this"), None);
+        assert_eq!(Settings::parse("only-this=/a"), None);
         assert_eq!(Settings::parse("library="), None);
     }
 
@@ -121,7 +135,7 @@ mod tests {
     fn what_is_passed_on_is_read_again() {
         let settings = Settings {
             library: "/lib/libuv.so.1",
-            only_this: false,
+            only_this: None,
             probe: None,
             known: Some("old"),
         };
