@@ -74,6 +74,8 @@ pub(crate) enum Refusal {
     Short(String),
     /// Two functions have the same code.
     Shared(String),
+    /// It went through link-time optimisation, which copies code to where it is called.
+    Optimised,
     /// The code could not be changed.
     Code(Failure),
 }
@@ -104,6 +106,9 @@ impl fmt::Display for Refusal {
                     "its {name} shares its code with another function"
                 )
             }
+            Refusal::Optimised => formatter.write_str(
+                "link-time optimisation has copied parts of its libuv to where they are called",
+            ),
             Refusal::Code(Failure::NoMemoryNear) => {
                 formatter.write_str("there is no free memory near its code")
             }

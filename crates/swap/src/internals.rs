@@ -1,8 +1,10 @@
 //! Functions inside a carried library that nothing leads to once the library is replaced.
 //!
-//! Their names are in the symbol table of the file, which is not loaded with it; most programs
-//! are stripped of it. Where they are known they get a tripwire: if a program was linked so that code of its
-//! libuv has been copied into its own functions, it ends there, with a line that says why.
+//! Their names are in the symbol table of the file, which is not loaded with it, and which some
+//! programs are stripped of. Where they are known they get a tripwire: should code of the carried
+//! library have been copied into the program's own functions, the program ends there, with a line that says why.
+//! Link-time optimisation does copy, and functions that call no others would meet no tripwire. Its
+//! linkers forget which file a function comes from, and by that it is found out beforehand.
 
 use crate::image::{Function, Image, Sym};
 use crate::search;
@@ -11,22 +13,36 @@ use core::mem::size_of;
 use core::ptr;
 use core::slice;
 
-/// What every use of a loop comes to: waiting, timers, the phases, watching a descriptor, and
-/// handing work to the thread pool.
-const GATES: [&[u8]; 7] = [
+/// What the uses of a loop come to: waiting, timers, the phases, beginning and ending handles,
+/// watching a descriptor, and handing work to the thread pool.
+const GATES: [&[u8]; 13] = [
+    b"uv__io_init",
     b"uv__io_poll",
     b"uv__io_start",
+    b"uv__make_close_pending",
+    b"uv__platform_loop_init",
+    b"uv__process_init",
     b"uv__run_check",
     b"uv__run_idle",
     b"uv__run_prepare",
     b"uv__run_timers",
+    b"uv__stream_init",
+    b"uv__stream_open",
     b"uv__work_submit",
 ];
 
 const SHT_SYMTAB: u32 = 2;
+const STT_FUNC: u8 = 2;
+const STT_FILE: u8 = 4;
 
-/// `Elf64_Shdr`, which the `libc` crate has as well, with fields that are not read here.
-type Section = libc::Elf64_Shdr;
+/// What the symbol table of a file says of the libuv in it.
+#[derive(Default)]
+pub(crate) struct Internals {
+    /// The functions that get a tripwire.
+    pub(crate) gates: Vec<Function>,
+    /// Whether it went through link-time optimisation.
+    pub(crate) is_optimised: bool,
+}
 
 /// A file that is mapped as long as this lives.
 struct Mapped {
@@ -83,39 +99,59 @@ impl Drop for Mapped {
     }
 }
 
-/// The internal functions that the file's symbol table names; none if it has no such table.
-pub(crate) fn find(image: &Image) -> Vec<Function> {
+/// Looks for the internal functions of a carried library; finds nothing in a stripped file.
+pub(crate) fn find(image: &Image) -> Internals {
     find_in_file(image).unwrap_or_default()
 }
 
-fn find_in_file(image: &Image) -> Option<Vec<Function>> {
+fn find_in_file(image: &Image) -> Option<Internals> {
     let file = Mapped::of(image)?;
     let [header]: &[libc::Elf64_Ehdr; 1] = file.slice(0, 1)?.try_into().ok()?;
-    let sections: &[Section] = file.slice(header.e_shoff, header.e_shnum.into())?;
-    let table = sections
-        .iter()
-        .find(|section| section.sh_type == SHT_SYMTAB)?;
+    let sections: &[libc::Elf64_Shdr] = file.slice(header.e_shoff, header.e_shnum.into())?;
+    let is_table = |section: &&libc::Elf64_Shdr| section.sh_type == SHT_SYMTAB;
+    let table = sections.iter().find(is_table)?;
     let names = sections.get(table.sh_link as usize)?;
     let names: &[u8] = file.slice(names.sh_offset, usize::try_from(names.sh_size).ok()?)?;
     let count = usize::try_from(table.sh_size).ok()? / size_of::<Sym>();
     let symbols: &[Sym] = file.slice(table.sh_offset, count)?;
-    let mut wanted = Vec::new();
+    Some(look(image, symbols, names))
+}
+
+fn look(image: &Image, symbols: &[Sym], names: &[u8]) -> Internals {
+    let name_at = |at: usize| {
+        let rest = names.get(at..).unwrap_or_default();
+        let end = rest.iter().position(|byte| *byte == 0);
+        &rest[..end.unwrap_or(rest.len())]
+    };
+    // Few names begin so, and comparing numbers is cheaper than reading the name of every symbol.
+    let mut internal: Vec<u32> = Vec::new();
     search::each_uv(names, |at| {
-        let name = names[at..]
-            .split(|byte| *byte == 0)
-            .next()
-            .unwrap_or_default();
-        if GATES.contains(&name) {
-            wanted.extend(u32::try_from(at));
+        if name_at(at).starts_with(b"uv__") {
+            internal.extend(u32::try_from(at));
         }
     });
-    if wanted.is_empty() {
-        return None;
+    let mut gates = Vec::new();
+    let mut source: &[u8] = b"";
+    let mut has_internals = false;
+    let mut has_source = false;
+    for symbol in symbols {
+        match symbol.info & 0xf {
+            STT_FILE => source = name_at(symbol.name as usize),
+            STT_FUNC if internal.binary_search(&symbol.name).is_ok() => {
+                has_internals = true;
+                has_source |= source.ends_with(b".c");
+                if GATES.contains(&name_at(symbol.name as usize)) && symbol.size > 0 {
+                    gates.push(Function {
+                        address: image.base + symbol.value,
+                        size: symbol.size,
+                    });
+                }
+            }
+            _ => {}
+        }
     }
-    let is_gate = |symbol: &&Sym| wanted.contains(&symbol.name) && symbol.size > 0;
-    let function = |symbol: &Sym| Function {
-        address: image.base + symbol.value,
-        size: symbol.size,
-    };
-    Some(symbols.iter().filter(is_gate).map(function).collect())
+    Internals {
+        gates,
+        is_optimised: has_internals && !has_source,
+    }
 }

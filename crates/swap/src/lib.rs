@@ -132,10 +132,17 @@ fn replace(
     told: Option<&Known>,
 ) -> Result<(Carried, Option<Known>), Refusal> {
     let carried = fit::examine(image, ours, told)?;
-    let found = told.is_none().then(|| Known {
-        functions: carried.functions,
-        internals: internals::find(image),
-    });
+    let mut found = None;
+    if told.is_none() {
+        let internals = internals::find(image);
+        if internals.is_optimised {
+            return Err(Refusal::Optimised);
+        }
+        found = Some(Known {
+            functions: carried.functions,
+            internals: internals.gates,
+        });
+    }
     let mut jumps = carried.jumps.clone();
     let internals = told
         .or(found.as_ref())
@@ -215,9 +222,9 @@ fn report(descriptor: i32, text: &str) {
 
 /// What a tripwire leads to.
 extern "C" fn tripped() -> ! {
-    const LINE: &str = "blacklight: code of this program's own libuv runs although it was \
-                        replaced (link-time optimisation has copied it); run the program without \
-                        blacklight\n";
+    const LINE: &str = "blacklight: this program has got into its own libuv, which was \
+                        replaced; it calls it by other ways than its functions, so run it \
+                        without blacklight\n";
     // SAFETY: as in `report`; the program's loop is in no state to go on.
     unsafe {
         libc::write(2, LINE.as_ptr().cast(), LINE.len());

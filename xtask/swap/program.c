@@ -1,0 +1,102 @@
+/* Carries the original libuv inside, and says which library its calls get to.
+ *
+ * With BLACKLIGHT_POLLER=poll our loops have no descriptor to wait for; the original's always have. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+static int timers, works, asyncs, exits;
+
+static void check(int result, const char *what) {
+  if (result < 0) {
+    fprintf(stderr, "%s: %s\n", what, uv_strerror(result));
+    exit(1);
+  }
+}
+
+static const char *whose(uv_loop_t *loop) {
+  return uv_backend_fd(loop) < 0 ? "ours" : "carried";
+}
+
+static void on_timer(uv_timer_t *timer) {
+  timers++;
+  if (timers == 3) uv_close((uv_handle_t *) timer, NULL);
+}
+
+static void on_async(uv_async_t *async) {
+  asyncs++;
+  uv_close((uv_handle_t *) async, NULL);
+}
+
+static void work(uv_work_t *request) { *(int *) request->data = 1; }
+
+static void after_work(uv_work_t *request, int status) {
+  check(status, "work");
+  works += *(int *) request->data;
+}
+
+static void on_child_exit(uv_process_t *process, int64_t status, int signal) {
+  exits += status == 0 && signal == 0;
+  uv_close((uv_handle_t *) process, NULL);
+}
+
+static void close_timer(uv_timer_t *timer) { uv_close((uv_handle_t *) timer, NULL); }
+
+/* A loop of a thread's own, and a message to the main thread's. */
+static void in_thread(void *async) {
+  uv_loop_t loop;
+  uv_timer_t timer;
+  check(uv_loop_init(&loop), "loop");
+  printf("thread: %s\n", whose(&loop));
+  check(uv_timer_init(&loop, &timer), "timer");
+  check(uv_timer_start(&timer, close_timer, 1, 0), "start");
+  check(uv_run(&loop, UV_RUN_DEFAULT), "run");
+  check(uv_loop_close(&loop), "close");
+  check(uv_async_send(async), "send");
+}
+
+static void start_child(uv_loop_t *loop, uv_process_t *child, char *self) {
+  char *arguments[] = {self, "child", NULL};
+  uv_stdio_container_t streams[2];
+  uv_process_options_t options;
+  memset(&options, 0, sizeof options);
+  streams[0].flags = UV_IGNORE;
+  streams[1].flags = UV_INHERIT_FD;
+  streams[1].data.fd = 1;
+  options.file = self;
+  options.args = arguments;
+  options.stdio = streams;
+  options.stdio_count = 2;
+  options.exit_cb = on_child_exit;
+  check(uv_spawn(loop, child, &options), "spawn");
+}
+
+int main(int count, char **arguments) {
+  const char *name = count > 1 ? arguments[1] : "main";
+  uv_loop_t *loop = uv_default_loop();
+  setvbuf(stdout, NULL, _IONBF, 0);
+  printf("%s: %s\n", name, whose(loop));
+  uv_timer_t timer;
+  uv_work_t request;
+  int done = 0;
+  check(uv_timer_init(loop, &timer), "timer");
+  check(uv_timer_start(&timer, on_timer, 1, 1), "start");
+  request.data = &done;
+  check(uv_queue_work(loop, &request, work, after_work), "queue");
+  if (count > 1) {
+    check(uv_run(loop, UV_RUN_DEFAULT), "run");
+    return timers == 3 && works == 1 ? 0 : 1;
+  }
+  uv_async_t async;
+  uv_thread_t thread;
+  uv_process_t child;
+  check(uv_async_init(loop, &async, on_async), "async");
+  check(uv_thread_create(&thread, in_thread, &async), "thread");
+  start_child(loop, &child, arguments[0]);
+  check(uv_run(loop, UV_RUN_DEFAULT), "run");
+  check(uv_thread_join(&thread), "join");
+  check(uv_loop_close(loop), "close");
+  printf("timers %d, works %d, asyncs %d, exits %d\n", timers, works, asyncs, exits);
+  return timers == 3 && works == 1 && asyncs == 1 && exits == 1 ? 0 : 1;
+}
