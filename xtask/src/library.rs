@@ -9,6 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+/// What takes the place of a libuv that a program carries inside; it lies beside our library.
+const SWAP: &str = "libblacklight_swap.so";
+
 /// Which library a chore runs its programs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
@@ -68,6 +71,8 @@ pub(crate) fn stage_ours() -> Result<PathBuf> {
             "--release",
             "--package",
             "blacklight-uv",
+            "--package",
+            "blacklight-swap",
         ])
         .current_dir(workspace::root())
         .status()
@@ -77,8 +82,20 @@ pub(crate) fn stage_ours() -> Result<PathBuf> {
     let stage = workspace::target_subdir("stage/lib")?;
     workspace::copy_into_place(&built.join("libuv.so"), &stage.join("libuv.so.1"))?;
     workspace::copy_into_place(&built.join("libuv.a"), &stage.join("libuv.a"))?;
+    workspace::copy_into_place(&built.join(SWAP), &stage.join(SWAP))?;
     link_development_name(&stage)?;
     Ok(stage)
+}
+
+/// Builds the `blacklight` command; returns the file.
+pub(crate) fn command() -> Result<PathBuf> {
+    let status = workspace::cargo()
+        .args(["build", "--quiet", "--package", "blacklight-cli"])
+        .current_dir(workspace::root())
+        .status()
+        .context("cannot run cargo build")?;
+    ensure!(status.success(), "the command does not build");
+    Ok(workspace::target_dir()?.join("debug/blacklight"))
 }
 
 /// Copies `library` into a directory of its own, so that a build during a long run does not

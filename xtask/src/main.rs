@@ -31,6 +31,7 @@ mod sanitize;
 mod scaling;
 mod selection;
 mod spawning;
+mod swap;
 mod sweep;
 mod test;
 mod workspace;
@@ -88,6 +89,8 @@ enum Chore {
     Scaling(scaling::Options),
     /// Show what exits of many children and a spawn from a large process cost.
     Spawning(spawning::Options),
+    /// Put ours in the place of a libuv that programs and modules carry inside.
+    Swap(swap::Options),
     /// Make each call of the library into the C library fail in turn.
     Sweep(sweep::Options),
     /// Run everything that must hold before a change is good.
@@ -129,6 +132,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Scaling(options) => scaling::run(&options),
         Chore::Spawning(options) => spawning::run(&options),
+        Chore::Swap(options) => swap::run(&options),
         Chore::Sweep(options) => sweep::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),

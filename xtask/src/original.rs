@@ -150,15 +150,17 @@ impl Original {
         self.library_locked()
     }
 
-    fn library_locked(&self) -> Result<PathBuf> {
+    /// Compiles the library in a way of its own, for programs that carry it inside.
+    pub(crate) fn objects(&self, name: &str, way: &[&str]) -> Result<Vec<PathBuf>> {
+        let _guard = compile::lock(&self.build)?;
+        self.objects_locked(name, way)
+    }
+
+    fn objects_locked(&self, name: &str, way: &[&str]) -> Result<Vec<PathBuf>> {
         let source = self.root.join("src");
-        let mut flags = strings(&[
-            "-std=gnu11",
-            "-O3",
-            "-DNDEBUG",
-            "-fPIC",
-            "-fvisibility=hidden",
-        ]);
+        let mut flags = strings(&["-std=gnu11"]);
+        flags.extend(strings(way));
+        flags.extend(strings(&["-DNDEBUG", "-fPIC", "-fvisibility=hidden"]));
         flags.extend(strings(&[
             "-fno-strict-aliasing",
             "-w",
@@ -167,9 +169,9 @@ impl Original {
         flags.extend(strings(&DEFINES));
         flags.push(include(&self.include_dir()));
         flags.push(include(&source));
-        let objects = Objects {
+        Objects {
             label: "the original library",
-            dir: self.build.join("objects/library"),
+            dir: self.build.join("objects").join(name),
             flags,
             headers: Vec::new(),
             sources: SOURCES
@@ -177,7 +179,11 @@ impl Original {
                 .map(|name| source.join(format!("{name}.c")))
                 .collect(),
         }
-        .build()?;
+        .build()
+    }
+
+    fn library_locked(&self) -> Result<PathBuf> {
+        let objects = self.objects_locked("library", &["-O3"])?;
         let dir = self.build.join("lib");
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let library = dir.join("libuv.so.1");

@@ -12,11 +12,11 @@ use std::time::Instant;
 
 /// Run all tests: format, lints, unit and integration tests, documentation, ABI, interleavings of
 /// threads, conformance on every poller, the answers of random programs and to what fuzzing has
-/// found, failing calls, drop-in, packaging, sanitizers.
+/// found, failing calls, drop-in, swap, packaging, sanitizers.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Leave out what takes long: interleavings, conformance, random programs, failing calls,
-    /// drop-in, packaging and sanitizers.
+    /// drop-in, swap, packaging and sanitizers.
     #[arg(long)]
     quick: bool,
 }
@@ -109,6 +109,7 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     steps.push(chore(&["sweep", "--poller", "poll", "--cases", "500"])?);
     steps.push(chore(&["fuzz", "--replay"])?);
     steps.push(chore(&["dropin"])?);
+    steps.push(chore(&["swap"])?);
     steps.push(chore(&["instructions"])?);
     steps.push(chore(&["packaging"])?);
     steps.push(chore(&["sanitize"])?);

@@ -6,6 +6,19 @@
 #include <string.h>
 #include <uv.h>
 
+#ifdef ONE_MORE
+void uv_from_the_future(void) {}
+#endif
+#ifdef NEWER
+unsigned uv_version(void) { return 1 << 16 | 54 << 8; }
+#endif
+#ifdef OTHER_SIZE
+size_t uv_loop_size(void) { return sizeof(uv_loop_t) + 8; }
+#endif
+#ifdef CALLS_INTERNALS
+void uv__run_timers(uv_loop_t *loop);
+#endif
+
 static int timers, works, asyncs, exits;
 
 static void check(int result, const char *what) {
@@ -84,6 +97,9 @@ int main(int count, char **arguments) {
   check(uv_timer_start(&timer, on_timer, 1, 1), "start");
   request.data = &done;
   check(uv_queue_work(loop, &request, work, after_work), "queue");
+#ifdef CALLS_INTERNALS
+  uv__run_timers(loop);
+#endif
   if (count > 1) {
     check(uv_run(loop, UV_RUN_DEFAULT), "run");
     return timers == 3 && works == 1 ? 0 : 1;

@@ -1,0 +1,503 @@
+//! `cargo xtask swap`: programs that carry the original libuv inside run on ours.
+//!
+//! One C program, linked with the original's objects in many ways, prints which library its calls
+//! get to, from its main thread, from another thread and from a child. Where ours cannot take the
+//! original's place the program must run as it would alone, and `blacklight run` say why, in
+//! one line.
+
+use crate::compile::run_quietly;
+use crate::original::Original;
+use crate::{library, selection, workspace};
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+
+/// What a process that may not do what a check needs ends with.
+const SKIPPED: i32 = 77;
+
+/// Which checks to make.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Names of checks. All if none is named.
+    names: Vec<String>,
+    /// Only list the checks.
+    #[arg(long)]
+    list: bool,
+}
+
+/// What a check needs.
+struct Kit {
+    original: Original,
+    /// Where programs are built.
+    dir: PathBuf,
+    /// Our library and the swap.
+    lib: PathBuf,
+    /// The `blacklight` command.
+    command: PathBuf,
+}
+
+type Check = fn(&Kit) -> Result<()>;
+
+const CHECKS: [(&str, Check); 20] = [
+    ("a_program_at_a_fixed_address", fixed_address),
+    ("a_program_at_any_address", any_address),
+    ("a_program_with_landing_pads", landing_pads),
+    ("a_stripped_program", stripped),
+    ("one_function_more", one_more),
+    ("a_newer_version", newer),
+    ("another_size", other_size),
+    ("functions_without_room", without_room),
+    ("link_time_optimisation", link_time_optimisation),
+    ("the_tripwire", tripwire),
+    ("require", require),
+    ("only_this", only_this),
+    ("a_script", script),
+    ("code_that_may_not_be_changed", forbidden),
+    ("a_module", module),
+    ("a_module_that_calls_directly", direct_module),
+    ("a_module_bound_to_itself", deepbound_module),
+    ("a_module_with_one_function_more", newer_module),
+    ("doctor", doctor),
+    ("obstacles", obstacles),
+];
+
+/// Runs the chore.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let all: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
+    let chosen = if options.names.is_empty() {
+        all
+    } else {
+        selection::select(&all, &options.names)?
+    };
+    if options.list {
+        chosen.iter().for_each(|name| println!("{name}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let kit = Kit {
+        original: Original::obtain()?,
+        dir: workspace::target_subdir("swap")?,
+        lib: library::stage_ours()?,
+        command: library::command()?,
+    };
+    let mut failed = 0;
+    for (name, check) in CHECKS.iter().filter(|(name, _)| chosen.contains(name)) {
+        match check(&kit) {
+            Ok(()) => println!("{name}: ok"),
+            Err(error) => {
+                println!(
+                    "{name}: FAILED\n    {}",
+                    format!("{error:#}").replace('\n', "\n    ")
+                );
+                failed += 1;
+            }
+        }
+    }
+    println!("{} passed, {failed} failed", chosen.len() - failed);
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+impl Kit {
+    /// Links `sources` and the original, compiled in the way called `objects`, with `flags`.
+    fn link(
+        &self,
+        name: &str,
+        source: &str,
+        objects: &[PathBuf],
+        flags: &[&str],
+    ) -> Result<PathBuf> {
+        let program = self.dir.join(name);
+        let mut command = Command::new("gcc");
+        command
+            .args(["-O2", "-Wall", "-Wextra", "-o"])
+            .arg(&program)
+            .arg(workspace::root().join("xtask/swap").join(source))
+            .arg("-I")
+            .arg(self.original.include_dir())
+            .args(objects)
+            .args(flags)
+            .args(["-lpthread", "-ldl"]);
+        run_quietly(command)?;
+        Ok(program)
+    }
+
+    /// A program that carries the original as everybody builds it, and exports it.
+    fn carrier(&self, name: &str, flags: &[&str]) -> Result<PathBuf> {
+        let objects = self.original.objects("library", &["-O3"])?;
+        self.link(
+            name,
+            "program.c",
+            &objects,
+            &[&["-rdynamic"], flags].concat(),
+        )
+    }
+
+    /// A module that carries the original and exports it, and a program that opens it.
+    fn module(&self, name: &str, flags: &[&str]) -> Result<(PathBuf, PathBuf)> {
+        let objects = self.original.objects("library", &["-O3"])?;
+        let shared = ["-shared", "-fPIC", "-Dmain=module_main"];
+        let module = self.link(name, "program.c", &objects, &[&shared, flags].concat())?;
+        Ok((self.link("host", "host.c", &[], &[])?, module))
+    }
+
+    /// `blacklight run`, on a poller by which our loops are told from the original's.
+    fn run(&self, options: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command
+            .arg("60")
+            .arg(&self.command)
+            .args(["run", "--poller", "poll", "--library"])
+            .arg(&self.lib)
+            .args(options)
+            .arg("--")
+            .env_remove("LD_PRELOAD");
+        command
+    }
+}
+
+/// What a program has written, with what `blacklight run` has said before.
+struct Said {
+    status: Option<i32>,
+    program: String,
+    lines: Vec<String>,
+}
+
+fn said(command: &mut Command) -> Result<Said> {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .output()
+        .with_context(|| format!("cannot run {command:?}"))?;
+    let lines = String::from_utf8_lossy(&stderr);
+    Ok(Said {
+        status: status.code(),
+        program: String::from_utf8_lossy(&stdout).into_owned(),
+        lines: lines.lines().map(str::to_owned).collect(),
+    })
+}
+
+impl Said {
+    /// The program ended well, got to these libraries, and one line was said that has `words` in it.
+    fn is(&self, libraries: &[&str], words: &str) -> Result<()> {
+        ensure!(
+            self.status == Some(0),
+            "it ended with {:?}: {}",
+            self.status,
+            self.all()
+        );
+        let mut found: Vec<&str> = self
+            .program
+            .lines()
+            .filter(|line| !line.starts_with("timers"))
+            .collect();
+        found.sort_unstable();
+        ensure!(
+            found == libraries,
+            "it got to {found:?}, not {libraries:?}: {}",
+            self.all()
+        );
+        self.said_only(words)
+    }
+
+    fn said_only(&self, words: &str) -> Result<()> {
+        let [line] = &self.lines[..] else {
+            bail!("more or less than one line was said: {}", self.all());
+        };
+        ensure!(
+            line.starts_with("blacklight: ") && line.contains(words),
+            "{words:?} was not said: {line}"
+        );
+        Ok(())
+    }
+
+    fn all(&self) -> String {
+        format!("\n{}{}", self.program, self.lines.join("\n"))
+    }
+}
+
+const OURS: [&str; 3] = ["child: ours", "main: ours", "thread: ours"];
+const CARRIED: [&str; 3] = ["child: carried", "main: carried", "thread: carried"];
+
+fn is_swapped(kit: &Kit, program: &Path) -> Result<()> {
+    said(kit.run(&[]).arg(program))?.is(&OURS, "in place of the 1.53.0 inside it")
+}
+
+/// The program runs on its own library, and this is given as the reason.
+fn is_left_alone(kit: &Kit, program: &Path, reason: &str) -> Result<()> {
+    said(kit.run(&[]).arg(program))?.is(&CARRIED, &format!("{reason}; it runs as it is"))
+}
+
+fn fixed_address(kit: &Kit) -> Result<()> {
+    is_swapped(kit, &kit.carrier("fixed", &["-no-pie", "-fno-pie"])?)
+}
+
+fn any_address(kit: &Kit) -> Result<()> {
+    is_swapped(kit, &kit.carrier("any", &["-pie", "-fPIE"])?)
+}
+
+fn landing_pads(kit: &Kit) -> Result<()> {
+    let pads = "-fcf-protection=full";
+    let objects = kit.original.objects("landing-pads", &["-O2", pads])?;
+    is_swapped(
+        kit,
+        &kit.link("pads", "program.c", &objects, &["-rdynamic", pads])?,
+    )
+}
+
+fn stripped(kit: &Kit) -> Result<()> {
+    is_swapped(kit, &kit.carrier("stripped", &["-s"])?)
+}
+
+fn one_more(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("one-more", &["-DONE_MORE"])?;
+    is_left_alone(
+        kit,
+        &program,
+        "its libuv has uv_from_the_future, which ours has not; it is newer than ours, or changed",
+    )
+}
+
+fn newer(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("newer", &["-DNEWER", "-Wl,-z,muldefs"])?;
+    is_left_alone(
+        kit,
+        &program,
+        "its libuv is 1.54.0, and ours stands in for 1.44.0 to 1.53.0",
+    )
+}
+
+fn other_size(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("other-size", &["-DOTHER_SIZE", "-Wl,-z,muldefs"])?;
+    is_left_alone(
+        kit,
+        &program,
+        "its libuv has another size for a loop than ours",
+    )
+}
+
+fn without_room(kit: &Kit) -> Result<()> {
+    let way = ["-Os", "-fno-align-functions"];
+    let objects = kit.original.objects("without-room", &way)?;
+    let program = kit.link("without-room", "program.c", &objects, &["-rdynamic"])?;
+    is_left_alone(kit, &program, "is too short to be replaced")
+}
+
+fn link_time_optimisation(kit: &Kit) -> Result<()> {
+    let objects = kit.original.objects("optimised", &["-O2", "-flto"])?;
+    let flags = ["-rdynamic", "-flto=auto", "-O2"];
+    let program = kit.link("optimised", "program.c", &objects, &flags)?;
+    is_left_alone(
+        kit,
+        &program,
+        "link-time optimisation has copied parts of its libuv to where they are called",
+    )
+}
+
+/// A program that gets into the carried library by another way than its functions ends there.
+fn tripwire(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("internals", &["-DCALLS_INTERNALS"])?;
+    let alone = said(&mut Command::new(&program))?;
+    ensure!(
+        alone.status == Some(0),
+        "it does not run alone: {}",
+        alone.all()
+    );
+    let said = said(kit.run(&[]).arg(&program))?;
+    ensure!(
+        said.status == Some(70),
+        "it ended with {:?}: {}",
+        said.status,
+        said.all()
+    );
+    ensure!(
+        said.lines.len() == 2 && said.lines[1].contains("has got into its own libuv"),
+        "the tripwire's line is missing: {}",
+        said.all()
+    );
+    Ok(())
+}
+
+fn require(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("one-more", &["-DONE_MORE"])?;
+    let said = said(kit.run(&["--require"]).arg(&program))?;
+    ensure!(
+        said.status == Some(1),
+        "it ended with {:?}: {}",
+        said.status,
+        said.all()
+    );
+    ensure!(said.program.is_empty(), "the program ran: {}", said.all());
+    said.said_only("its libuv has uv_from_the_future")
+}
+
+fn only_this(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("fixed", &["-no-pie", "-fno-pie"])?;
+    let libraries = ["child: carried", "main: ours", "thread: ours"];
+    said(kit.run(&["--only-this"]).arg(program))?.is(&libraries, "in place of the 1.53.0 inside it")
+}
+
+/// `env` comes between, and passes everything on to the program that it becomes.
+fn script(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("fixed", &["-no-pie", "-fno-pie"])?;
+    let dir = program.parent().context("a program without a directory")?;
+    let script = dir.join("script");
+    fs::write(&script, "#!/usr/bin/env fixed\n").context("cannot write the script")?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    let path = std::env::join_paths([dir, Path::new("/usr/bin"), Path::new("/bin")])?;
+    let expected = format!("{}: ours", script.display());
+    for options in [&[][..], &["--only-this"]] {
+        let said = said(kit.run(options).arg(&script).env("PATH", &path))?;
+        said.is(&[&expected], "in place of the 1.53.0 inside it")?;
+    }
+    Ok(())
+}
+
+fn forbidden(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("fixed", &["-no-pie", "-fno-pie"])?;
+    let forbid = kit.link("forbid", "forbid.c", &[], &[])?;
+    let run = kit.run(&[]);
+    let mut command = Command::new(forbid);
+    command
+        .arg(run.get_program())
+        .args(run.get_args())
+        .arg(program)
+        .env_remove("LD_PRELOAD");
+    let said = said(&mut command)?;
+    if said.status == Some(SKIPPED) {
+        println!("this kernel cannot forbid it");
+        return Ok(());
+    }
+    said.is(
+        &CARRIED,
+        "the system does not let its code be changed; it runs as it is",
+    )
+}
+
+fn opens(kit: &Kit, module: &(PathBuf, PathBuf), library: &str, deepbind: bool) -> Result<()> {
+    let (host, module) = module;
+    let mut command = kit.run(&[]);
+    command.arg(host).arg(module);
+    if deepbind {
+        command.env("DEEPBIND", "1");
+    }
+    said(&mut command)?.is(&[library], "does not load libuv itself")
+}
+
+fn module(kit: &Kit) -> Result<()> {
+    opens(kit, &kit.module("module.so", &[])?, "module: ours", false)
+}
+
+fn direct_module(kit: &Kit) -> Result<()> {
+    opens(
+        kit,
+        &kit.module("direct.so", &["-Wl,-Bsymbolic"])?,
+        "module: ours",
+        false,
+    )
+}
+
+fn deepbound_module(kit: &Kit) -> Result<()> {
+    opens(kit, &kit.module("module.so", &[])?, "module: ours", true)
+}
+
+/// The linker has given it ours, and it gets its own functions back.
+fn newer_module(kit: &Kit) -> Result<()> {
+    let relro = ["-DONE_MORE", "-Wl,-z,relro,-z,now"];
+    opens(
+        kit,
+        &kit.module("newer.so", &["-DONE_MORE"])?,
+        "module: carried",
+        false,
+    )?;
+    opens(
+        kit,
+        &kit.module("newer-relro.so", &relro)?,
+        "module: carried",
+        false,
+    )?;
+    let direct = ["-DONE_MORE", "-Wl,-Bsymbolic"];
+    opens(
+        kit,
+        &kit.module("newer-direct.so", &direct)?,
+        "module: carried",
+        false,
+    )
+}
+
+/// `blacklight doctor` says all of this of a file.
+fn tells(kit: &Kit, file: &Path, lines: &[&str]) -> Result<()> {
+    let mut command = Command::new(&kit.command);
+    command
+        .args(["doctor", "--library"])
+        .arg(&kit.lib)
+        .arg(file);
+    let said = said(&mut command)?;
+    for line in lines {
+        ensure!(
+            said.program.contains(line),
+            "doctor does not say {line:?}: {}",
+            said.all()
+        );
+    }
+    Ok(())
+}
+
+fn doctor(kit: &Kit) -> Result<()> {
+    let inside = "carries a libuv 1.53.0 inside and exports 319 of its functions";
+    let jumps = "its 319 functions would be replaced by jumps to ours";
+    tells(
+        kit,
+        &kit.carrier("any", &["-pie", "-fPIE"])?,
+        &[inside, jumps],
+    )?;
+    let reason = "it would run as it is: its libuv has uv_from_the_future";
+    tells(kit, &kit.carrier("one-more", &["-DONE_MORE"])?, &[reason])?;
+    let (_, module) = kit.module("module.so", &[])?;
+    tells(
+        kit,
+        &module,
+        &[inside, "through its linkage table", "has all of them"],
+    )?;
+    let (_, module) = kit.module("direct.so", &["-Wl,-Bsymbolic"])?;
+    tells(
+        kit,
+        &module,
+        &["it calls them directly; they would be replaced by jumps"],
+    )
+}
+
+fn obstacles(kit: &Kit) -> Result<()> {
+    let objects = kit.original.objects("library", &["-O3"])?;
+    let carries = "carries a libuv inside and does not export its functions";
+    tells(
+        kit,
+        &kit.link("hidden", "program.c", &objects, &[])?,
+        &[carries],
+    )?;
+    tells(
+        kit,
+        &kit.link("hidden-stripped", "program.c", &objects, &["-s"])?,
+        &[carries],
+    )?;
+    let program = kit.link("static", "program.c", &objects, &["-static", "-w"])?;
+    tells(kit, &program, &["it is linked statically"])?;
+    let musl = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
+    tells(
+        kit,
+        &kit.carrier("musl", &[musl])?,
+        &["it is made for musl"],
+    )?;
+    let program = kit.carrier("set-uid", &[])?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755))?;
+    tells(kit, &program, &["it is set-uid or set-gid"])?;
+    let small = kit.dir.join("small");
+    fs::write(&small, b"\x7fELF\x01\x01\x01").context("cannot write a file")?;
+    tells(kit, &small, &["it is not made for x86-64"])
+}
