@@ -1,4 +1,4 @@
-// Drives Debian's Node.js on the libuv under test: `node node_checks.js CHECK`.
+// Drives Node.js on the libuv under test: `node node_checks.js CHECK`.
 //
 // One check is one process, so that a check which hangs or dies takes no other with it.
 // A check passes by returning; it fails by throwing or by the runner's time-out.

