@@ -7,9 +7,10 @@
 //! linkers forget which file a function comes from, and by that it is found out beforehand.
 
 use crate::image::{Function, Image, Sym};
-use crate::search;
+use crate::patch::Jump;
 use core::ffi::c_void;
 use core::mem::size_of;
+use core::ops::Range;
 use core::ptr;
 use core::slice;
 
@@ -99,12 +100,18 @@ impl Drop for Mapped {
     }
 }
 
-/// Looks for the internal functions of a carried library; finds nothing in a stripped file.
-pub(crate) fn find(image: &Image) -> Internals {
-    find_in_file(image).unwrap_or_default()
+/// How far from the exported functions internal ones may lie.
+const NEARBY: usize = 1 << 16;
+
+/// Looks for the internal functions of a carried library, which lie among the exported ones that
+/// `jumps` lead from; finds nothing in a stripped file.
+pub(crate) fn find(image: &Image, jumps: &[Jump]) -> Internals {
+    find_in_file(image, jumps).unwrap_or_default()
 }
 
-fn find_in_file(image: &Image) -> Option<Internals> {
+fn find_in_file(image: &Image, jumps: &[Jump]) -> Option<Internals> {
+    let places = || jumps.iter().map(|jump| jump.at - image.base);
+    let among = places().min()?.saturating_sub(NEARBY)..places().max()? + NEARBY;
     let file = Mapped::of(image)?;
     let [header]: &[libc::Elf64_Ehdr; 1] = file.slice(0, 1)?.try_into().ok()?;
     let sections: &[libc::Elf64_Shdr] = file.slice(header.e_shoff, header.e_shnum.into())?;
@@ -114,35 +121,33 @@ fn find_in_file(image: &Image) -> Option<Internals> {
     let names: &[u8] = file.slice(names.sh_offset, usize::try_from(names.sh_size).ok()?)?;
     let count = usize::try_from(table.sh_size).ok()? / size_of::<Sym>();
     let symbols: &[Sym] = file.slice(table.sh_offset, count)?;
-    Some(look(image, symbols, names))
+    Some(look(image.base, &among, symbols, names))
 }
 
-fn look(image: &Image, symbols: &[Sym], names: &[u8]) -> Internals {
-    let name_at = |at: usize| {
-        let rest = names.get(at..).unwrap_or_default();
+/// Reads the names of few symbols only: those of a large program fill tens of megabytes.
+fn look(base: usize, among: &Range<usize>, symbols: &[Sym], names: &[u8]) -> Internals {
+    let name_of = |symbol: &Sym| {
+        let rest = names.get(symbol.name as usize..).unwrap_or_default();
         let end = rest.iter().position(|byte| *byte == 0);
         &rest[..end.unwrap_or(rest.len())]
     };
-    // Few names begin so, and comparing numbers is cheaper than reading the name of every symbol.
-    let mut internal: Vec<u32> = Vec::new();
-    search::each_uv(names, |at| {
-        if name_at(at).starts_with(b"uv__") {
-            internal.extend(u32::try_from(at));
-        }
-    });
     let mut gates = Vec::new();
-    let mut source: &[u8] = b"";
+    let mut source = None;
     let mut has_internals = false;
     let mut has_source = false;
     for symbol in symbols {
         match symbol.info & 0xf {
-            STT_FILE => source = name_at(symbol.name as usize),
-            STT_FUNC if internal.binary_search(&symbol.name).is_ok() => {
+            STT_FILE => source = Some(symbol),
+            STT_FUNC if among.contains(&symbol.value) => {
+                let name = name_of(symbol);
+                if !name.starts_with(b"uv__") {
+                    continue;
+                }
                 has_internals = true;
-                has_source |= source.ends_with(b".c");
-                if GATES.contains(&name_at(symbol.name as usize)) && symbol.size > 0 {
+                has_source |= source.is_some_and(|source| name_of(source).ends_with(b".c"));
+                if GATES.contains(&name) && symbol.size > 0 {
                     gates.push(Function {
-                        address: image.base + symbol.value,
+                        address: base + symbol.value,
                         size: symbol.size,
                     });
                 }

@@ -134,7 +134,7 @@ fn replace(
     let carried = fit::examine(image, ours, told)?;
     let mut found = None;
     if told.is_none() {
-        let internals = internals::find(image);
+        let internals = internals::find(image, &carried.jumps);
         if internals.is_optimised {
             return Err(Refusal::Optimised);
         }
