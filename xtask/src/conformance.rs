@@ -12,8 +12,9 @@ pub(crate) mod under;
 
 use crate::library::Library;
 use crate::original::{Header, Original};
+use crate::sandbox::init::HOUSE;
 use crate::sandbox::{Job, Sandbox};
-use crate::{compile, selection, workspace};
+use crate::{compile, selection, swap, workspace};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use expected::Expected;
@@ -73,6 +74,9 @@ pub(crate) struct Options {
     /// The library under test: `ours`, `original`, or a path.
     #[arg(long, default_value = "ours")]
     library: Library,
+    /// Have the tests carry the original inside, and the library take its place there.
+    #[arg(long, conflicts_with_all = ["under", "bless"])]
+    swap: bool,
     /// How many tests run at the same time.
     ///
     /// Most tests wait more than they compute, so two for each processor.
@@ -133,6 +137,8 @@ struct Suite {
     library_dir: PathBuf,
     poller: Option<Poller>,
     under: Option<Under>,
+    /// The runner has the original inside.
+    swap: bool,
 }
 
 /// Runs the chore.
@@ -150,7 +156,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         None => options.library.build(&original)?,
     };
     let sanitizer = options.under.and_then(Under::sanitizer);
-    let runner = original.test_runner(options.header, sanitizer)?;
+    let runner = if options.swap {
+        original.carrying_test_runner(options.header)?
+    } else {
+        original.test_runner(options.header, sanitizer)?
+    };
     let expected = Expected::read(&workspace::root().join("xtask/conformance/expected.txt"))?;
     let all = list_tests(&runner, &original.library()?)?;
     let chosen = choose(&all, options, &expected)?;
@@ -164,12 +174,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
     let sandbox = Sandbox::open(&original)?;
     let library_dir = sandbox.adopt(&library, "under-test")?;
+    if options.swap {
+        swap::ensure_it_works(&runner, &library_dir)?;
+    }
     let suite = Suite {
         sandbox,
         runner,
         library_dir,
         poller: options.poller,
         under: options.under,
+        swap: options.swap,
     };
     let started = Instant::now();
     let (apart, judged): (Vec<Tested>, Vec<Tested>) = suite
@@ -303,6 +317,10 @@ impl Suite {
             self.poller
                 .map(|poller| ("BLACKLIGHT_POLLER", poller.name())),
         );
+        let preloads = swap::environment(&Path::new(HOUSE).join("lib"));
+        if self.swap {
+            environment.extend(preloads.iter().map(|(name, value)| (*name, value.as_str())));
+        }
         if let Some(under) = self.under {
             environment.push(("UV_TEST_TIMEOUT_MULTIPLIER", &multiplier));
             environment.extend(under.environment());
@@ -334,6 +352,7 @@ fn progress(length: usize, what: &'static str) -> ProgressBar {
 fn write_log<'a>(options: &Options, tests: impl Iterator<Item = &'a Tested>) -> Result<PathBuf> {
     let poller = options.poller.map_or("default", Poller::name);
     let name = match options.library {
+        Library::Ours if options.swap => format!("swap-{}-{poller}.log", options.header),
         Library::Ours => format!("{}-{poller}.log", options.header),
         Library::Original => format!("library-original-{}.log", options.header),
         Library::At(_) => format!("library-by-path-{}-{poller}.log", options.header),

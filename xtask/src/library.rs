@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// What takes the place of a libuv that a program carries inside; it lies beside our library.
-const SWAP: &str = "libblacklight_swap.so";
+pub(crate) const SWAP: &str = "libblacklight_swap.so";
 
 /// Which library a chore runs its programs with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -98,6 +98,15 @@ impl fmt::Display for Header {
     }
 }
 
+/// How a runner gets to the library.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Linkage {
+    /// It loads one when it starts.
+    Shared,
+    /// It has the original inside and exports its functions.
+    Inside,
+}
+
 /// The original's sources and what is built from them.
 pub(crate) struct Original {
     /// The directory `libuv` of the package.
@@ -205,7 +214,14 @@ impl Original {
         header: Header,
         sanitizer: Option<Sanitizer>,
     ) -> Result<PathBuf> {
-        self.runner("run-tests", header, &self.files_called("test-")?, sanitizer)
+        let files = self.files_called("test-")?;
+        self.runner("run-tests", header, &files, sanitizer, Linkage::Shared)
+    }
+
+    /// Builds the runner of libuv's test suite with the original inside, whose functions it exports.
+    pub(crate) fn carrying_test_runner(&self, header: Header) -> Result<PathBuf> {
+        let files = self.files_called("test-")?;
+        self.runner("run-tests", header, &files, None, Linkage::Inside)
     }
 
     /// Builds the runner of libuv's benchmarks against the original's header.
@@ -215,6 +231,7 @@ impl Original {
             Header::Original,
             &self.files_called("benchmark-")?,
             None,
+            Linkage::Shared,
         )
     }
 
@@ -242,9 +259,9 @@ impl Original {
         header: Header,
         sources: &[String],
         sanitizer: Option<Sanitizer>,
+        linkage: Linkage,
     ) -> Result<PathBuf> {
         let _guard = compile::lock(&self.build)?;
-        let library = self.library_locked()?;
         let build = match sanitizer {
             Some(sanitizer) => &self.build.join(sanitizer.to_string()),
             None => &self.build,
@@ -276,14 +293,23 @@ impl Original {
         flags.push(include(&self.root.join("src")));
         flags.push(format!("-idirafter{}", self.include_dir().display()));
         objects.extend(compile("internal", flags, &internal)?);
-        objects.push(library);
-
-        let dir = build.join("bin").join(header.to_string());
+        let mut dir = build.join("bin").join(header.to_string());
+        match linkage {
+            Linkage::Shared => objects.push(self.library_locked()?),
+            Linkage::Inside => {
+                objects.splice(0..0, self.objects_locked("library", &["-O3"])?);
+                dir.set_file_name(format!("{header}-inside"));
+            }
+        }
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let runner = dir.join(name);
         // The run path serves tests that start themselves with an empty environment.
         let mut flags = strings(&["-no-pie", "-Wl,-z,lazy", "-Wl,--enable-new-dtags"]);
         flags.extend(strings(&["-Wl,-rpath,$ORIGIN/../lib", "-lutil"]));
+        if linkage == Linkage::Inside {
+            // Some tests bring copies of internal functions along.
+            flags.extend(strings(&["-rdynamic", "-Wl,-z,muldefs"]));
+        }
         if let Some(sanitizer) = sanitizer {
             objects.push(sanitizer_defaults(build, sanitizer)?);
             flags.extend(whole_runtime(sanitizer)?);

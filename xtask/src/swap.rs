@@ -38,6 +38,32 @@ struct Kit {
     command: PathBuf,
 }
 
+/// What has a program start with the library and the swap in `lib`.
+pub(crate) fn environment(lib: &Path) -> [(&'static str, String); 2] {
+    let library = lib.join("libuv.so.1").display().to_string();
+    let swap = lib.join(library::SWAP).display().to_string();
+    [
+        ("LD_PRELOAD", format!("{library}:{swap}")),
+        ("BLACKLIGHT_SWAP", format!("library={library}")),
+    ]
+}
+
+/// Makes sure that the library in `lib` takes the place of the one in a program.
+pub(crate) fn ensure_it_works(program: &Path, lib: &Path) -> Result<()> {
+    let [(preload, list), (name, settings)] = environment(lib);
+    let output = Command::new(program)
+        .env(preload, list)
+        .env(name, format!("probe=1;{settings}"))
+        .output()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    let answer = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        answer.starts_with("way jumps"),
+        "the swap does not work: {answer}"
+    );
+    Ok(())
+}
+
 type Check = fn(&Kit) -> Result<()>;
 
 const CHECKS: [(&str, Check); 20] = [

@@ -104,6 +104,7 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
             steps.push(chore(&run)?);
         }
     }
+    steps.push(chore(&["conformance", "--expected", "--swap"])?);
     steps.push(chore(&["differ", "--seeds", "100"])?);
     steps.push(chore(&["sweep"])?);
     steps.push(chore(&["sweep", "--poller", "poll", "--cases", "500"])?);

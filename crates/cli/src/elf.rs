@@ -88,7 +88,9 @@ impl Elf {
             }
         }
         if elf.has_libuv_inside() {
-            elf.is_interposable = file.is_interposable(symbols, names)?;
+            // A program's calls of its own functions never are.
+            elf.is_interposable =
+                elf.interpreter.is_none() && file.is_interposable(symbols, names)?;
             elf.carried_version = file.carried_version(symbols, names);
         } else if elf.needs.is_empty() {
             elf.hides_libuv = file.hides_libuv()?;
