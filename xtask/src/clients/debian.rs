@@ -4,6 +4,7 @@
 //! which is not ours to replace.
 
 use super::catalogue::Client;
+use super::registries;
 use crate::compile::run_quietly;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
@@ -27,8 +28,8 @@ pub(super) fn provide(client: &Client) -> Result<Option<PathBuf>> {
         arguments.extend(&missing);
         apt(&arguments, Path::new("/"))?;
     }
-    if let Some(version) = client.official_node {
-        return super::npm::unpack_node(version).map(Some);
+    if let Some(carrier) = client.carrier {
+        return registries::unpack(carrier).map(Some);
     }
     if client.unpacked.is_empty() {
         return Ok(None);
