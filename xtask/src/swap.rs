@@ -66,7 +66,7 @@ pub(crate) fn ensure_it_works(program: &Path, lib: &Path) -> Result<()> {
 
 type Check = fn(&Kit) -> Result<()>;
 
-const CHECKS: [(&str, Check); 20] = [
+const CHECKS: [(&str, Check); 21] = [
     ("a_program_at_a_fixed_address", fixed_address),
     ("a_program_at_any_address", any_address),
     ("a_program_with_landing_pads", landing_pads),
@@ -81,6 +81,7 @@ const CHECKS: [(&str, Check); 20] = [
     ("only_this", only_this),
     ("a_script", script),
     ("code_that_may_not_be_changed", forbidden),
+    ("code_that_may_not_be_run_any_more", forbidden_late),
     ("a_module", module),
     ("a_module_that_calls_directly", direct_module),
     ("a_module_bound_to_itself", deepbound_module),
@@ -212,24 +213,26 @@ fn said(command: &mut Command) -> Result<Said> {
 impl Said {
     /// The program ended well, got to these libraries, and one line was said that has `words` in it.
     fn is(&self, libraries: &[&str], words: &str) -> Result<()> {
+        self.got_to(libraries)?;
+        self.said_only(words)
+    }
+
+    fn got_to(&self, libraries: &[&str]) -> Result<()> {
         ensure!(
             self.status == Some(0),
             "it ended with {:?}: {}",
             self.status,
             self.all()
         );
-        let mut found: Vec<&str> = self
-            .program
-            .lines()
-            .filter(|line| !line.starts_with("timers"))
-            .collect();
+        let is_about_one = |line: &&str| !line.starts_with("timers");
+        let mut found: Vec<&str> = self.program.lines().filter(is_about_one).collect();
         found.sort_unstable();
         ensure!(
             found == libraries,
             "it got to {found:?}, not {libraries:?}: {}",
             self.all()
         );
-        self.said_only(words)
+        Ok(())
     }
 
     fn said_only(&self, words: &str) -> Result<()> {
@@ -386,24 +389,47 @@ fn script(kit: &Kit) -> Result<()> {
 }
 
 fn forbidden(kit: &Kit) -> Result<()> {
+    forbids(kit, "writing")
+}
+
+/// The program's code has been changed when it turns out that it may not be run any more.
+fn forbidden_late(kit: &Kit) -> Result<()> {
+    forbids(kit, "restoring")
+}
+
+fn forbids(kit: &Kit, what: &str) -> Result<()> {
     let program = kit.carrier("fixed", &["-no-pie", "-fno-pie"])?;
     let forbid = kit.link("forbid", "forbid.c", &[], &[])?;
+    // Without the trial, so that the program itself meets the policy.
+    let [(preload, list), (name, settings)] = environment(&kit.lib);
+    let mut direct = Command::new(&forbid);
+    direct
+        .arg(what)
+        .arg(&program)
+        .env(preload, list)
+        .env(name, settings);
+    direct.env("BLACKLIGHT_POLLER", "poll");
+    let alone = said(&mut direct)?;
+    if alone.status == Some(SKIPPED) {
+        println!("this kernel cannot forbid {what}");
+        return Ok(());
+    }
+    ensure!(
+        alone.lines.is_empty(),
+        "something was said: {}",
+        alone.all()
+    );
+    alone.got_to(&CARRIED)?;
     let run = kit.run(&[]);
     let mut command = Command::new(forbid);
     command
+        .arg(what)
         .arg(run.get_program())
         .args(run.get_args())
         .arg(program)
         .env_remove("LD_PRELOAD");
-    let said = said(&mut command)?;
-    if said.status == Some(SKIPPED) {
-        println!("this kernel cannot forbid it");
-        return Ok(());
-    }
-    said.is(
-        &CARRIED,
-        "the system does not let its code be changed; it runs as it is",
-    )
+    let reason = "the system does not let its code be changed; it runs as it is";
+    said(&mut command)?.is(&CARRIED, reason)
 }
 
 fn opens(kit: &Kit, module: &(PathBuf, PathBuf), library: &str, deepbind: bool) -> Result<()> {

@@ -1,16 +1,48 @@
-/* Runs a program that may not turn memory which it has written into code. */
+/* Runs a program that may not change code.
+ *
+ *   forbid writing PROGRAM…     memory that was written cannot be made executable
+ *   forbid restoring PROGRAM…   small pieces can, and large ones not, so that what is found out late is
+ *                               found out when code has been changed already */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef PR_SET_MDWE
 #define PR_SET_MDWE 65
 #endif
 
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define SMALL (4 * 4096)
+
+static int forbid_restoring(void) {
+  struct sock_filter filter[] = {
+      LOAD(nr),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 5),
+      LOAD(args[2]),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 3),
+      LOAD(args[1]),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, SMALL, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
 int main(int count, char **arguments) {
-  if (count < 2) return 2;
-  if (prctl(PR_SET_MDWE, 1, 0, 0, 0) != 0) return 77;
-  execvp(arguments[1], arguments + 1);
-  perror(arguments[1]);
+  if (count < 3) return 2;
+  int restoring = strcmp(arguments[1], "restoring") == 0;
+  if ((restoring ? forbid_restoring() : prctl(PR_SET_MDWE, 1, 0, 0, 0)) != 0) return 77;
+  execvp(arguments[2], arguments + 2);
+  perror(arguments[2]);
   return 1;
 }
