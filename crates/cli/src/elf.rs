@@ -76,9 +76,10 @@ impl Elf {
         };
         let (symbols, names) = file.symbols(SHT_DYNSYM)?;
         for symbol in symbols.iter().skip(1) {
-            let name = name_of(symbol, endian, names);
+            let text = names.get(symbol.st_name(endian) as usize..);
             // Internal functions have two underscores, and some builds show them.
-            if name.starts_with(b"uv_") && !name.starts_with(b"uv__") {
+            if text.is_some_and(|text| text.starts_with(b"uv_") && !text.starts_with(b"uv__")) {
+                let name = name_of(symbol, endian, names);
                 let set = if symbol.is_undefined(endian) {
                     &mut elf.needs
                 } else {

@@ -126,8 +126,9 @@ fn find_in_file(image: &Image, jumps: &[Jump]) -> Option<Internals> {
 
 /// Reads the names of few symbols only: those of a large program fill tens of megabytes.
 fn look(base: usize, among: &Range<usize>, symbols: &[Sym], names: &[u8]) -> Internals {
+    let text_of = |symbol: &Sym| names.get(symbol.name as usize..).unwrap_or_default();
     let name_of = |symbol: &Sym| {
-        let rest = names.get(symbol.name as usize..).unwrap_or_default();
+        let rest = text_of(symbol);
         let end = rest.iter().position(|byte| *byte == 0);
         &rest[..end.unwrap_or(rest.len())]
     };
@@ -139,13 +140,12 @@ fn look(base: usize, among: &Range<usize>, symbols: &[Sym], names: &[u8]) -> Int
         match symbol.info & 0xf {
             STT_FILE => source = Some(symbol),
             STT_FUNC if among.contains(&symbol.value) => {
-                let name = name_of(symbol);
-                if !name.starts_with(b"uv__") {
+                if !text_of(symbol).starts_with(b"uv__") {
                     continue;
                 }
                 has_internals = true;
                 has_source |= source.is_some_and(|source| name_of(source).ends_with(b".c"));
-                if GATES.contains(&name) && symbol.size > 0 {
+                if GATES.contains(&name_of(symbol)) && symbol.size > 0 {
                     gates.push(Function {
                         address: base + symbol.value,
                         size: symbol.size,
