@@ -61,6 +61,11 @@ struct Tally {
     skipped: usize,
 }
 
+/// Where the newest of Node's own builds among the clients lies.
+pub(crate) fn official_node() -> Result<PathBuf> {
+    registries::unpack(Carrier::Node(catalogue::NEWEST_NODE))
+}
+
 /// Runs the chore.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let names: Vec<String> = catalogue::CLIENTS

@@ -7,7 +7,7 @@
 
 use crate::compile::run_quietly;
 use crate::original::Original;
-use crate::{library, selection, workspace};
+use crate::{clients, library, selection, workspace};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -66,7 +66,7 @@ pub(crate) fn ensure_it_works(program: &Path, lib: &Path) -> Result<()> {
 
 type Check = fn(&Kit) -> Result<()>;
 
-const CHECKS: [(&str, Check); 21] = [
+const CHECKS: [(&str, Check); 22] = [
     ("a_program_at_a_fixed_address", fixed_address),
     ("a_program_at_any_address", any_address),
     ("a_program_with_landing_pads", landing_pads),
@@ -86,6 +86,7 @@ const CHECKS: [(&str, Check); 21] = [
     ("a_module_that_calls_directly", direct_module),
     ("a_module_bound_to_itself", deepbound_module),
     ("a_module_with_one_function_more", newer_module),
+    ("a_native_addon", addon),
     ("doctor", doctor),
     ("obstacles", obstacles),
 ];
@@ -224,7 +225,7 @@ impl Said {
             self.status,
             self.all()
         );
-        let is_about_one = |line: &&str| !line.starts_with("timers");
+        let is_about_one = |line: &&str| !line.starts_with("timers ");
         let mut found: Vec<&str> = self.program.lines().filter(is_about_one).collect();
         found.sort_unstable();
         ensure!(
@@ -481,6 +482,32 @@ fn newer_module(kit: &Kit) -> Result<()> {
         "module: carried",
         false,
     )
+}
+
+/// An addon of Node's own build uses the loops of the main thread and of a worker.
+fn addon(kit: &Kit) -> Result<()> {
+    let root = match clients::official_node() {
+        Ok(root) => root,
+        Err(error) => {
+            println!("there is no Node.js ({error:#})");
+            return Ok(());
+        }
+    };
+    let headers = format!("-I{}", root.join("include/node").display());
+    let addon = kit.link(
+        "addon.node",
+        "addon.c",
+        &[],
+        &["-shared", "-fPIC", &headers],
+    )?;
+    let load = format!("require('{}').use()", addon.display());
+    let worker = format!("new (require('worker_threads').Worker)(`{load}`, {{ eval: true }})");
+    for program in [&load, &worker] {
+        let mut command = kit.run(&["--require"]);
+        command.arg(root.join("bin/node")).args(["-e", program]);
+        said(&mut command)?.is(&["async", "ours", "timer", "work"], "in place of the 1.5")?;
+    }
+    Ok(())
 }
 
 /// `blacklight doctor` says all of this of a file.

@@ -90,6 +90,9 @@ const NODE_CHECKS: [&str; 25] = [
     "tty",
 ];
 
+/// The newest of Node's own builds that is checked.
+pub(super) const NEWEST_NODE: &str = "26.10.0";
+
 /// Node's own build of a version.
 const fn official_node(name: &'static str, version: &'static str) -> Client {
     Client {
@@ -198,7 +201,7 @@ pub(super) const CLIENTS: [Client; 10] = [
     },
     official_node("node22", "22.23.3"),
     official_node("node24", "24.21.0"),
-    official_node("node26", "26.10.0"),
+    official_node("node26", NEWEST_NODE),
     Client {
         name: "uvloop-wheel",
         packages: &["python3", "openssl"],
