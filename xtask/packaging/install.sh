@@ -25,6 +25,8 @@ exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=nonint
       $(pkg-config --cflags --libs libuv) -lpthread
     ldd program | grep -q "libuv.so.1 => /lib/x86_64-linux-gnu/libuv.so.1\|libuv.so.1 => /usr/lib/x86_64-linux-gnu/libuv.so.1"
     ./program
+    blacklight run --require -- ./program 2> told > /dev/null
+    grep -q "runs on /usr/lib/x86_64-linux-gnu/libuv.so.1.0.0" told
     # CMake is a program of Debian'"'"'s that runs its children on libuv.
     test "$(cmake -E env echo works)" = works
   '

@@ -88,7 +88,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     library::snapshot(&options.library.build(&original)?, &lib)?;
     let command = match options.library {
         Library::Original => None,
-        _ => Some(library::command()?),
+        _ => Some(library::command("dev")?),
     };
     let mut tally = Tally::default();
     for client in &catalogue::CLIENTS {

@@ -1,11 +1,12 @@
-//! `cargo xtask deb`: Debian packages in place of `libuv1` and `libuv1-dev`.
+//! `cargo xtask deb`: Debian packages in place of `libuv1` and `libuv1-dev`, and one with the command.
 //!
-//! They have the names of Debian's own packages and a version above them, so that dpkg takes
+//! The two have the names of Debian's own packages and a version above them, so that dpkg takes
 //! them as an upgrade, everything that depends on `libuv1` is content, and
 //! `apt-get install libuv1/stable` brings Debian's back.
 
 use crate::compile::run_quietly;
 use crate::install::{Layout, VERSION};
+use crate::library::SWAP;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -30,8 +31,8 @@ struct Package {
     description: &'static str,
     /// Which files below the library directory belong to it.
     owns: fn(&str) -> bool,
-    /// Whether it has the headers.
-    headers: bool,
+    /// The directory beside the libraries that it has, if any.
+    dir: Option<&'static str>,
 }
 
 /// Runs the chore.
@@ -52,7 +53,7 @@ fn version() -> String {
     format!("{VERSION}+blacklight{}", env!("CARGO_PKG_VERSION"))
 }
 
-fn packages() -> [Package; 2] {
+fn packages() -> [Package; 3] {
     [
         Package {
             name: "libuv1",
@@ -62,7 +63,7 @@ fn packages() -> [Package; 2] {
                           libuv's event loop, rewritten in Rust: the shared library that programs\n \
                           linked with libuv.so.1 load.",
             owns: |file| file.starts_with("libuv.so.1"),
-            headers: false,
+            dir: None,
         },
         Package {
             name: "libuv1-dev",
@@ -71,13 +72,23 @@ fn packages() -> [Package; 2] {
             description: "asynchronous event notification library, headers (Blacklight)\n \
                           libuv's event loop, rewritten in Rust: headers, the static library, and\n \
                           files for pkg-config and CMake.",
-            owns: |file| !file.starts_with("libuv.so.1"),
-            headers: true,
+            owns: |file| !file.starts_with("libuv.so.1") && file != SWAP,
+            dir: Some("include"),
+        },
+        Package {
+            name: "blacklight",
+            section: "utils",
+            depends: format!("libuv1 (= {}), libc6 (>= 2.34), libgcc-s1", version()),
+            description: "runs programs on Blacklight's event loop\n \
+                          The blacklight command, which has programs run on libuv's event loop\n \
+                          rewritten in Rust, also those that carry a libuv inside.",
+            owns: |file| file == SWAP,
+            dir: Some("bin"),
         },
     ]
 }
 
-/// Builds both packages into `output` and returns their paths.
+/// Builds the packages into `output` and returns their paths.
 pub(crate) fn build(output: &Path) -> Result<Vec<PathBuf>> {
     let staging = output.join("staging");
     if staging.exists() {
@@ -109,8 +120,8 @@ fn build_one(package: &Package, all: &Layout, staging: &Path, output: &Path) -> 
             fs::rename(entry.path(), lib.join(entry.file_name()))?;
         }
     }
-    if package.headers {
-        fs::rename(all.root.join("include"), root.join("usr/include"))?;
+    if let Some(dir) = package.dir {
+        fs::rename(all.root.join(dir), root.join("usr").join(dir))?;
     }
     for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
         workspace::copy_into_place(&workspace::root().join(license), &docs.join(license))?;
@@ -131,6 +142,8 @@ fn build_one(package: &Package, all: &Layout, staging: &Path, output: &Path) -> 
 fn strip(lib: &Path) -> Result<()> {
     for (file, what) in [
         ("libuv.so.1.0.0", "--strip-unneeded"),
+        (SWAP, "--strip-unneeded"),
+        ("../../bin/blacklight", "--strip-unneeded"),
         ("libuv.a", "--strip-debug"),
     ] {
         let path = lib.join(file);
@@ -149,13 +162,18 @@ fn write_control(package: &Package, root: &Path) -> Result<()> {
          Source: blacklight\n\
          Version: {version}\n\
          Architecture: amd64\n\
-         Multi-Arch: same\n\
+         Multi-Arch: {multi_arch}\n\
          Maintainer: The Blacklight developers <blacklight@localhost>\n\
          Section: {section}\n\
          Priority: optional\n\
          Depends: {depends}\n\
          Description: {description}\n",
         name = package.name,
+        multi_arch = if package.dir == Some("bin") {
+            "foreign"
+        } else {
+            "same"
+        },
         version = version(),
         section = package.section,
         depends = package.depends,
@@ -163,7 +181,7 @@ fn write_control(package: &Package, root: &Path) -> Result<()> {
     );
     let dir = root.join("DEBIAN");
     fs::write(dir.join("control"), control).context("cannot write the control file")?;
-    if package.headers {
+    if package.name != "libuv1" {
         return Ok(());
     }
     // The names in the linker's cache follow the package, and dependents may need only this much.
@@ -212,9 +230,11 @@ pub(crate) fn check(package: &Path, dir: &Path) -> Result<()> {
     let mut command = Command::new("dpkg");
     command.arg("-x").arg(package).arg(&root);
     run_quietly(command)?;
-    let is_dev = package.to_string_lossy().contains("libuv1-dev");
+    let name = package.file_name().unwrap_or_default().to_string_lossy();
     let lib = root.join("usr").join(LIBDIR);
-    let wanted = if is_dev {
+    let wanted = if name.starts_with("blacklight_") {
+        vec![root.join("usr/bin/blacklight"), lib.join(SWAP)]
+    } else if name.starts_with("libuv1-dev_") {
         vec![
             root.join("usr/include/uv.h"),
             root.join("usr/include/uv/unix.h"),

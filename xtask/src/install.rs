@@ -1,7 +1,7 @@
 //! `cargo xtask install`: our library where programs and build systems look for it.
 //!
-//! `libuv.so.1` with its links, `libuv.a`, the headers, and what `pkg-config` and CMake's
-//! `find_package` read. Those files find the installation from where they lie themselves, so
+//! `libuv.so.1` with its links, `libuv.a`, the headers, what `pkg-config` and CMake's
+//! `find_package` read, and the `blacklight` command with the swap. Those files find the installation from where they lie themselves, so
 //! the directory can be moved as a whole.
 
 use crate::{library, workspace};
@@ -76,6 +76,14 @@ impl Layout {
         }
         put(&stage.join("libuv.so.1"), &lib.join(REAL_NAME), 0o755)?;
         put(&stage.join("libuv.a"), &lib.join("libuv.a"), 0o644)?;
+        put(&stage.join(library::SWAP), &lib.join(library::SWAP), 0o755)?;
+        let bin = self.root.join("bin");
+        fs::create_dir_all(&bin).with_context(|| format!("cannot make {}", bin.display()))?;
+        put(
+            &library::command("release")?,
+            &bin.join("blacklight"),
+            0o755,
+        )?;
         link(REAL_NAME, &lib.join("libuv.so.1"))?;
         link("libuv.so.1", &lib.join("libuv.so"))?;
         put_tree(&workspace::include_dir(), &self.root.join("include"))?;

@@ -87,15 +87,23 @@ pub(crate) fn stage_ours() -> Result<PathBuf> {
     Ok(stage)
 }
 
-/// Builds the `blacklight` command; returns the file.
-pub(crate) fn command() -> Result<PathBuf> {
+/// Builds the `blacklight` command, to be tried or to be installed; returns the file.
+pub(crate) fn command(profile: &str) -> Result<PathBuf> {
     let status = workspace::cargo()
-        .args(["build", "--quiet", "--package", "blacklight-cli"])
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "blacklight-cli",
+            "--profile",
+        ])
+        .arg(profile)
         .current_dir(workspace::root())
         .status()
         .context("cannot run cargo build")?;
     ensure!(status.success(), "the command does not build");
-    Ok(workspace::target_dir()?.join("debug/blacklight"))
+    let dir = if profile == "dev" { "debug" } else { profile };
+    Ok(workspace::target_dir()?.join(dir).join("blacklight"))
 }
 
 /// Copies `library` into a directory of its own, so that a build during a long run does not

@@ -7,6 +7,7 @@
 
 use crate::compile::run_quietly;
 use crate::install::{Layout, VERSION};
+use crate::library::SWAP;
 use crate::{deb, workspace};
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -37,6 +38,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     layout.install()?;
     fs::rename(&layout.root, &moved).context("cannot move the installation")?;
     layout.root = moved;
+    installed_command_finds_its_libraries(&layout)?;
     for package in ["libuv", "libuv-static"] {
         let program = with_pkg_config(package, &layout, &dir)?;
         let lib = (package == "libuv").then(|| layout.lib());
@@ -63,8 +65,27 @@ pub(crate) fn run() -> Result<ExitCode> {
     let said = deb::try_install(&packages, &dir.join("installed"))?;
     ensure!(said == VERSION, "installed, the program says {said:?}");
     println!("installed by dpkg: ok");
-    println!("{} passed, 0 failed", 5 + packages.len());
+    println!("{} passed, 0 failed", 6 + packages.len());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The installed command preloads the library and the swap that were installed with it.
+fn installed_command_finds_its_libraries(layout: &Layout) -> Result<()> {
+    let output = Command::new(layout.root.join("bin/blacklight"))
+        .args(["run", "--", "printenv", "LD_PRELOAD"])
+        .env_remove("LD_PRELOAD")
+        .output()
+        .context("cannot run the installed command")?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let lib = layout
+        .lib()
+        .canonicalize()
+        .context("nothing is installed")?;
+    let (library, swap) = (lib.join("libuv.so.1.0.0"), lib.join(SWAP));
+    let wanted = format!("{}:{}", library.display(), swap.display());
+    ensure!(said == wanted, "the installed command preloads {said:?}");
+    println!("the installed command: ok");
+    Ok(())
 }
 
 /// Runs a program, on the libraries in `lib` if there are any, and checks what it says.

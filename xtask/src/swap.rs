@@ -107,7 +107,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         original: Original::obtain()?,
         dir: workspace::target_subdir("swap")?,
         lib: library::stage_ours()?,
-        command: library::command()?,
+        command: library::command("dev")?,
     };
     let mut failed = 0;
     for (name, check) in CHECKS.iter().filter(|(name, _)| chosen.contains(name)) {
