@@ -29,8 +29,8 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf> {
         }
     }
     bail!(
-        "our library is not beside {} nor in ../lib; build it with `cargo build --release -p \
-         blacklight-uv`, or name it with --library",
+        "our library is not beside {} nor in ../lib; build it and the swap with `cargo build --release -p \
+         blacklight-uv -p blacklight-swap`, or name it with --library",
         program.display()
     )
 }
