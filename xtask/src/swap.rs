@@ -486,13 +486,7 @@ fn newer_module(kit: &Kit) -> Result<()> {
 
 /// An addon of Node's own build uses the loops of the main thread and of a worker.
 fn addon(kit: &Kit) -> Result<()> {
-    let root = match clients::official_node() {
-        Ok(root) => root,
-        Err(error) => {
-            println!("there is no Node.js ({error:#})");
-            return Ok(());
-        }
-    };
+    let root = clients::official_node()?;
     let headers = format!("-I{}", root.join("include/node").display());
     let addon = kit.link(
         "addon.node",
@@ -576,6 +570,12 @@ fn obstacles(kit: &Kit) -> Result<()> {
     let program = kit.carrier("set-uid", &[])?;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755))?;
     tells(kit, &program, &["it is set-uid or set-gid"])?;
+    let program = kit.carrier("capable", &[])?;
+    workspace::require_tool("setcap", "libcap2-bin")?;
+    let mut setcap = Command::new("setcap");
+    setcap.arg("cap_net_bind_service=ep").arg(&program);
+    run_quietly(setcap)?;
+    tells(kit, &program, &["its file has capabilities"])?;
     let small = kit.dir.join("small");
     fs::write(&small, b"\x7fELF\x01\x01\x01").context("cannot write a file")?;
     tells(kit, &small, &["it is not made for x86-64"])

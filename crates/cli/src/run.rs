@@ -13,7 +13,7 @@ use blacklight::Mechanism;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// What to run, and how.
@@ -143,8 +143,18 @@ pub(crate) fn obstacle(program: &Program) -> Option<&'static str> {
     if mode.is_ok_and(|mode| mode & 0o6000 != 0) {
         return Some("it is set-uid or set-gid, and nothing is preloaded into such a program");
     }
+    if has_capabilities(&program.file) {
+        return Some("its file has capabilities, and nothing is preloaded into such a program");
+    }
     if program.elf.hides_libuv && !program.asks_for_libuv() {
         return Some("it carries a libuv inside and does not export its functions");
     }
     None
+}
+
+/// Whether the file gives rights to whoever runs it, as `setcap` has it.
+fn has_capabilities(file: &Path) -> bool {
+    // The kernel's largest form has 24 bytes.
+    let mut capabilities = [0_u8; 32];
+    rustix::fs::getxattr(file, c"security.capability", &mut capabilities[..]).is_ok()
 }

