@@ -8,46 +8,24 @@
 //! System calls go through libc rather than straight to the kernel, so that programs
 //! which interpose libc (faketime, proxychains, sanitizers) keep working.
 
-pub mod buffer;
-pub mod cgroup;
-pub mod clock;
-pub mod cpu;
-pub mod datagram;
-pub mod env;
-pub mod epoll;
 mod errno;
-pub mod eventfd;
 pub mod fallible;
-pub mod fd;
-pub mod fork_lock;
-pub mod fs;
-pub mod host;
 pub mod host_name;
-pub mod inet;
-pub mod inotify;
-pub mod interfaces;
-pub mod io_uring;
 pub mod job;
-pub mod library;
-pub mod memory;
-pub mod multicast;
-pub mod own_process;
-pub mod pair;
-pub mod per_process;
-pub mod pid;
-pub mod poll;
-pub mod process;
-pub mod random;
-pub mod resolver;
-pub mod select;
-pub mod signal;
-pub mod socket;
-pub mod stream;
-pub mod sync;
-pub mod terminal;
-mod text;
-pub mod thread;
-pub mod user;
+#[cfg(target_os = "linux")]
+mod linux;
+mod unix;
+
+#[cfg(target_os = "linux")]
+use linux as platform;
+use platform::text;
+
+pub use platform::{cgroup, cpu, epoll, eventfd, inotify, io_uring, memory};
+pub use unix::{
+    buffer, clock, datagram, env, fd, fork_lock, fs, host, inet, interfaces, library, multicast,
+    own_process, pair, per_process, pid, poll, process, random, resolver, select, signal, socket,
+    stream, sync, terminal, thread, user,
+};
 
 pub use errno::Errno;
 pub use std::os::fd::RawFd;

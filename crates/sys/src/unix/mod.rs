@@ -1,0 +1,33 @@
+//! The system calls that POSIX has, and that every Unix therefore has too.
+//!
+//! A module here names no mechanism of one system only. Where a Unix does more than POSIX, or does it
+//! in its own way, the module calls `crate::platform`, which the crate's first page describes.
+
+pub mod buffer;
+pub mod clock;
+pub mod datagram;
+pub mod env;
+pub mod fd;
+pub mod fork_lock;
+pub mod fs;
+pub mod host;
+pub mod inet;
+pub mod interfaces;
+pub mod library;
+pub mod multicast;
+pub mod own_process;
+pub mod pair;
+pub mod per_process;
+pub mod pid;
+pub mod poll;
+pub mod process;
+pub mod random;
+pub mod resolver;
+pub mod select;
+pub mod signal;
+pub mod socket;
+pub mod stream;
+pub mod sync;
+pub mod terminal;
+pub mod thread;
+pub mod user;
