@@ -5,13 +5,13 @@ use crate::handle::Handles;
 use crate::io::Watchers;
 use crate::loop_watcher::PhaseList;
 use crate::metrics::{IdleTime, Metrics};
+use crate::patience::{Patience, Spinning};
 use crate::poller::{Mechanism, Poller, Sim};
 use crate::process::Processes;
 use crate::ring::RingState;
 use crate::run::InHand;
 use crate::signal::Signals;
 use crate::slab::{NIL, Slab};
-use crate::spin::{Price, Spin, Spinning, Talk};
 use crate::stream::Streams;
 use crate::timer_queue::TimerQueue;
 use crate::tty::Terminal;
@@ -78,15 +78,9 @@ pub struct Engine {
     pub(crate) active_requests: u32,
     pub(crate) blocked_signals: Option<SignalSet>,
     pub(crate) metrics: Metrics,
-    /// Whom streams have talked with since the last poll.
-    pub(crate) talk: Talk,
+    pub(crate) patience: Patience,
     /// Whether the last wait for events has slept.
     pub(crate) slept: bool,
-    /// Whether it pays to wait awake for mail.
-    pub(crate) spin: Spin,
-    /// Whether it pays to wait awake for what the poller has to tell.
-    pub(crate) io_spin: Spin,
-    pub(crate) price_of_sleep: Price,
     pub(crate) measures_idle_time: bool,
     pub(crate) is_embedded: bool,
     pub(crate) idle_time: Arc<IdleTime>,
@@ -122,11 +116,8 @@ impl Engine {
             active_requests: 0,
             blocked_signals: None,
             metrics: Metrics::default(),
-            talk: Talk::new(),
+            patience: Patience::new(Spinning::default()),
             slept: false,
-            spin: Spin::lenient(),
-            io_spin: Spin::strict(),
-            price_of_sleep: Price::default(),
             measures_idle_time: false,
             is_embedded: false,
             idle_time: Arc::try_new(IdleTime::default())?,
@@ -251,13 +242,10 @@ impl Engine {
         self.blocked_signals = Some(SignalSet::sigprof());
     }
 
-    /// Says whether the loop may spin before it sleeps: for mail, for what the poller has to tell, and
-    /// in the pool's workers when they have done a request of this loop.
+    /// Says whether the loop may spin before it sleeps, and the pool's workers when they have
+    /// done a request of this loop. What was learnt about spinning so far is forgotten.
     pub fn set_spinning(&mut self, spinning: Spinning) {
-        (self.spin, self.io_spin) = match spinning {
-            Spinning::Adaptive => (Spin::lenient(), Spin::strict()),
-            Spinning::Never => (Spin::never(), Spin::never()),
-        };
+        self.patience = Patience::new(spinning);
     }
 
     /// Starts measuring the time that the loop spends waiting.

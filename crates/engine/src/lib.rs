@@ -22,6 +22,7 @@
 //! | UDP | `udp/` |
 //! | signals, child processes | `signal.rs`, `process.rs` |
 //! | file system event handles | `fs_event/` |
+//! | whether and how long to spin before sleeping | `patience/` |
 //! | watching descriptors | `io.rs` |
 //! | select, poll, epoll and the simulated kernel | `poller/` |
 
@@ -39,6 +40,7 @@ mod mailbox;
 mod metrics;
 #[cfg(all(test, loom))]
 mod models;
+mod patience;
 mod pipe;
 mod poll;
 mod poller;
@@ -48,7 +50,6 @@ mod ring;
 mod run;
 mod signal;
 mod slab;
-mod spin;
 mod stream;
 mod sync;
 mod tcp;
@@ -77,11 +78,11 @@ pub use gate::Gate;
 pub use handle::{HandleKind, Walk};
 pub use mailbox::{Mailbox, Sender, Ticket};
 pub use metrics::{IdleTime, Metrics};
+pub use patience::Spinning;
 pub use poller::{Action, Faults, Mechanism, Sim, Tally};
 pub use pool::{PoolMetrics, WorkKind, pool_metrics, shut_down_pool};
 pub use run::{Mode, Run};
 pub use slab::Key;
-pub use spin::Spinning;
 pub use tcp::{BindOptions, KeepAlive};
 pub use tty::{TtyMode, reset_terminal};
 pub use udp::{UdpBind, UdpReuse};

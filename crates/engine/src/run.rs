@@ -31,8 +31,8 @@ use crate::engine::Engine;
 use crate::event::Event;
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
+use crate::patience::{Awaited, Awaits, Clocks, Expected, NO_SLEEP_NS};
 use crate::slab::NIL;
-use crate::spin::{Awaited, Measure, NO_SLEEP_NS, Next};
 use crate::{stream, udp};
 use blacklight_sys::{Errno, Timeout, clock};
 
@@ -142,13 +142,11 @@ impl InHand {
 struct Look<'a> {
     engine: &'a mut Engine,
     told: Result<usize, Errno>,
-    looks: u32,
 }
 
 impl Awaited for Look<'_> {
     #[inline]
     fn is_ready(&mut self) -> bool {
-        self.looks += 1;
         let engine = &mut *self.engine;
         self.told = engine.poller.look();
         self.told != Ok(0)
@@ -457,7 +455,7 @@ impl Engine {
     /// Asks the poller, for as long as `timeout` allows and nothing happens.
     fn poll_io(&mut self, mut timeout: Timeout) {
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
-        let next = self.talk.next();
+        let expected = self.patience.end_turn();
         self.io_salvage();
         loop {
             self.io_flush();
@@ -488,9 +486,11 @@ impl Engine {
                 // What has been waited in vain is not waited again.
                 timeout = Some(deadline_ns.saturating_sub(self.poller.now_ns()));
             }
-            let may_look =
-                timeout != Some(0) && next != Next::Anything && !spun && self.poller.may_look();
-            let has_looked = may_look && self.spin_for_io(timeout, next);
+            let may_look = timeout != Some(0)
+                && expected != Expected::Anything
+                && !spun
+                && self.poller.may_look();
+            let has_looked = may_look && self.spin_for_io(timeout, expected);
             if !has_looked {
                 if may_look && let Some(deadline_ns) = deadline_ns {
                     timeout = Some(deadline_ns.saturating_sub(self.now_ns));
@@ -528,59 +528,35 @@ impl Engine {
         }
     }
 
-    /// Waits awake for a moment, as a loop does that one peer goes on talking to, if that has
-    /// paid lately. Returns whether there is something, which the poller has then been asked
-    /// about.
-    ///
-    /// Where more is to come, some of it is let gather first, so that it is dealt with in fewer
-    /// turns. While many talk, or who only writes waits for room, much gathers in a sleep.
+    /// Spins for descriptors if the loop's patience allows it. Returns whether the poller has been asked
+    /// and there is something.
     #[inline(never)]
-    fn spin_for_io(&mut self, timeout: Timeout, next: Next) -> bool {
-        let worth_ns = self.price_of_sleep.worth_ns();
-        let limit_ns = timeout.map_or(worth_ns, |timeout| timeout.min(worth_ns));
-        let rest_ns = match next {
-            Next::More => self.price_of_sleep.own_ns().min(limit_ns),
-            Next::Word | Next::Anything => 0,
-        };
-        if limit_ns == 0 {
-            return false;
-        }
-        let Some(spin) = self.io_spin.begin() else {
+    fn spin_for_io(&mut self, timeout: Timeout, expected: Expected) -> bool {
+        let Some(spin) = self.patience.plan(Awaits::Io(expected, timeout)) else {
             return false;
         };
-        let begun_ns = self.poller.now_ns();
         if self.measures_idle_time {
-            self.idle_time.enter(begun_ns);
+            self.idle_time.enter(self.poller.now_ns());
         }
         let mut look = Look {
             engine: self,
             told: Ok(0),
-            looks: 0,
         };
-        let at_once = look.is_ready();
-        // In a sandbox or under a debugger a look may cost as much as the sleep.
-        let is_dear = !at_once && look.now_ns() - begun_ns > worth_ns / 4;
-        let ended = at_once || (!is_dear && spin.until(rest_ns, limit_ns, &mut look));
-        let Look { told, looks, .. } = look;
+        let spun = spin.run(&mut look);
         // A poller that fails is seen to when it is asked to sleep.
-        let found = ended && told.is_ok();
-        // What was there at once would have been there for a sleeper too, and nothing is learnt
-        // where others have kept the processor.
-        if looks > 1 || is_dear {
-            self.io_spin.end(found);
-        }
+        let found = spun.is_ready && look.told.is_ok();
+        self.patience.learn(&spun, found);
         self.update_time();
         if self.measures_idle_time {
             self.idle_time.leave(self.now_ns);
         }
-        self.slept = !at_once;
+        self.slept = !spun.was_ready;
         self.receiver.signalled &= !found;
         found
     }
 
-    /// What the clocks say.
-    fn measure(&self) -> Measure {
-        Measure {
+    fn clocks(&self) -> Clocks {
+        Clocks {
             now_ns: self.poller.now_ns(),
             cpu_ns: self.poller.thread_cpu_ns(),
         }
@@ -601,13 +577,14 @@ impl Engine {
         if timed {
             self.idle_time.enter(self.poller.now_ns());
         }
-        let is_of_use = timeout != Some(0) && self.poller.may_look() && self.io_spin.is_near();
-        let before = (is_of_use && self.price_of_sleep.is_due()).then(|| self.measure());
+        let is_sampled =
+            timeout != Some(0) && self.poller.may_look() && self.patience.samples_sleep();
+        let before = is_sampled.then(|| self.clocks());
         let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
         self.update_time();
         if let Some(before) = before {
-            let after = self.measure();
-            self.price_of_sleep.measured(before, after);
+            let after = self.clocks();
+            self.patience.slept(before, after);
         }
         if let Err(error) = result
             && error != Errno::EINTR

@@ -12,10 +12,10 @@ use crate::mailbox::{
     ASLEEP, CANCELLED, Cell, GENERATION, GROUP, Group, MARKED, Mailbox, SLEEPS, Segment, Sender,
     Ticket, locate,
 };
+use crate::patience::{Awaited, Awaits};
 use crate::poller::Poller;
 use crate::pool::Pool;
 use crate::slab::{Key, NIL};
-use crate::spin::Awaited;
 use blacklight_sys::Errno;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::per_process;
@@ -420,8 +420,8 @@ impl Engine {
         Sender::new(self.receiver.mailbox.clone(), ticket)
     }
 
-    /// Waits awake for a moment if mail is to be expected, since requests are in progress or
-    /// since some has just come, and if waiting awake has paid lately. If so, returns whether
+    /// Spins if a send or a completion is to be expected, since requests are in progress or sends
+    /// came with the last wait, and if the loop's patience allows it. If it has spun, returns whether
     /// something has come meanwhile.
     #[inline]
     pub(crate) fn spin_for_mail(&mut self) -> Option<bool> {
@@ -444,14 +444,15 @@ impl Engine {
         if !self.poller.may_spin_for_mail(*requests > 0) || !mailbox.is_empty() {
             return None;
         }
-        let spin = match requests {
-            0 => self.spin.begin(),
-            _ => Pool::get().and_then(|pool| pool.begin_waiting(&mut self.spin)),
-        }?;
+        let awaits = match requests {
+            0 => Awaits::Send,
+            _ => Awaits::Pool(Pool::get()?.workers()),
+        };
+        let spin = self.patience.plan(awaits)?;
         let poller = &mut self.poller;
-        let found = spin.for_mate(Mail { poller, mailbox });
-        self.spin.end(found);
-        Some(found)
+        let spun = spin.run(&mut Mail { poller, mailbox });
+        self.patience.learn(&spun, spun.is_ready);
+        Some(spun.is_ready)
     }
 
     pub(crate) fn retire_async(&mut self, index: u32, ticket: Ticket) {

@@ -61,7 +61,7 @@ impl Engine {
             lp,
             cell,
             queued_ns,
-            may_linger: self.spin.is_possible(),
+            may_linger: self.patience.may_spin(),
         };
         match pool.submit(task) {
             Ok(key) => {

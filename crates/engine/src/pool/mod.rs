@@ -28,8 +28,8 @@ mod models;
 mod queue;
 
 use crate::mailbox::Mailbox;
+use crate::patience::{self, Awaits, Patience, Spinning, Workers};
 use crate::slab::{Key, Slab};
-use crate::spin::{self, Spin, Try};
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Body, Condvar, Mutex, MutexGuard, Thread, pause,
 };
@@ -286,11 +286,13 @@ impl Pool {
         POOL.get()
     }
 
-    /// A try to wait awake, of a loop for the pool or of a worker for a request. Busy are a loop's
-    /// workers, and a worker's mates with the loop in place of itself.
+    /// What decides whether to spin for the pool.
     #[inline]
-    pub(crate) fn begin_waiting(&self, spin: &mut Spin) -> Option<Try<'_>> {
-        spin.begin_among_workers(self.signs.busy.load(Relaxed), &self.signs.taken)
+    pub(crate) fn workers(&self) -> Workers<'_> {
+        Workers {
+            busy: self.signs.busy.load(Relaxed),
+            taken: &self.signs.taken,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -323,7 +325,7 @@ impl Pool {
     fn start_workers(&'static self, state: &mut State, wanted: u32) -> Result<(), Errno> {
         state.workers.try_reserve_exact(wanted as usize)?;
         // A worker that found this out could be interrupted by a fork half-way.
-        spin::processors();
+        patience::processors();
         for _ in 0..wanted {
             let worker = Arc::try_new(Worker {
                 pool: self,
@@ -394,7 +396,7 @@ impl Pool {
     /// The life of a worker.
     fn work(&'static self, tally: &Tally) {
         let mut serving: Option<Serving> = None;
-        let mut spin = Spin::lenient();
+        let mut patience = Patience::new(Spinning::Adaptive);
         let mut state = self.lock();
         loop {
             let Some(task) = state.queues.take() else {
@@ -423,27 +425,28 @@ impl Pool {
                     self.signs.learn(ran_ns);
                 }
                 if may_linger {
-                    self.linger(&mut spin);
+                    self.linger(&mut patience);
                 }
                 state = self.lock_politely();
             }
         }
     }
 
-    /// Waits for a moment if there is nothing to do and no other worker waits like this. The
-    /// lock is left alone meanwhile.
-    fn linger(&self, spin: &mut Spin) {
+    /// Spins for the next request if there is none, it is likely to pay, and no other worker spins. The
+    /// lock is not held meanwhile.
+    fn linger(&self, patience: &mut Patience) {
         let Signs {
             queued, lingering, ..
         } = &self.signs;
         if queued.load(Relaxed) != 0 || lingering.load(Relaxed) {
             return;
         }
-        let Some(moment) = self.begin_waiting(spin) else {
+        let Some(spin) = patience.plan(Awaits::Pool(self.workers())) else {
             return;
         };
         if !lingering.swap(true, SeqCst) {
-            spin.end(moment.for_mate(|| queued.load(Relaxed) != 0));
+            let spun = spin.run(&mut || queued.load(Relaxed) != 0);
+            patience.learn(&spun, spun.is_ready);
             lingering.store(false, SeqCst);
         }
     }

@@ -205,7 +205,7 @@ impl Engine {
         let wanted = room.len();
         let result = stream::read(fd, room, transport);
         if result.is_ok() {
-            self.talk.heard(index);
+            self.patience.saw_read(index);
             self.io_went(watcher, Way::In);
         }
         match result {

@@ -399,7 +399,7 @@ impl Engine {
     ) -> Result<usize, Errno> {
         match written {
             Ok(_) => {
-                self.talk.said();
+                self.patience.saw_write();
                 self.io_went(channel.watcher, Way::Out);
             }
             // The kernel will say when there is room.
