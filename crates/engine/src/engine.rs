@@ -8,6 +8,7 @@ use crate::metrics::{IdleTime, Metrics};
 use crate::patience::{Patience, Spinning};
 use crate::poller::{Mechanism, Poller, Sim};
 use crate::process::Processes;
+use crate::request::Requests;
 use crate::ring::RingState;
 use crate::run::InHand;
 use crate::signal::Signals;
@@ -75,7 +76,7 @@ pub struct Engine {
     /// The cached time.
     pub(crate) now_ns: u64,
     pub(crate) stop_requested: bool,
-    pub(crate) active_requests: u32,
+    pub(crate) requests: Requests,
     pub(crate) blocked_signals: Option<SignalSet>,
     pub(crate) metrics: Metrics,
     pub(crate) patience: Patience,
@@ -113,7 +114,7 @@ impl Engine {
             now_ns: poller.now_ns(),
             poller,
             stop_requested: false,
-            active_requests: 0,
+            requests: Requests::default(),
             blocked_signals: None,
             metrics: Metrics::default(),
             patience: Patience::new(Spinning::default()),
@@ -142,7 +143,7 @@ impl Engine {
     }
 
     pub(crate) fn has_active(&self) -> bool {
-        self.handles.active != 0 || self.active_requests != 0
+        self.handles.active != 0 || !self.requests.is_empty()
     }
 
     /// Whether handles wait for the closing phase, or for their turn in it.
@@ -153,7 +154,7 @@ impl Engine {
     /// Whether no handle and no request is left, so that the loop can be dropped without
     /// losing anything.
     pub fn is_unused(&self) -> bool {
-        self.handles.is_empty() && self.active_requests == 0
+        self.handles.is_empty() && self.requests.is_empty()
     }
 
     /// How many handles are active and referenced.
@@ -171,7 +172,7 @@ impl Engine {
     /// How many requests are in progress.
     #[inline]
     pub fn active_requests(&self) -> u32 {
-        self.active_requests
+        self.requests.count()
     }
 
     /// Ends the run in progress, or the next one, before its next turn.
@@ -270,7 +271,7 @@ impl Engine {
     pub fn fork(&mut self) -> Result<(), Errno> {
         let requests = self.receiver.requests;
         self.receiver.fork()?;
-        self.active_requests -= requests - self.receiver.requests;
+        self.requests.end_all(requests - self.receiver.requests);
         self.fork_ring()?;
         self.signals.fork();
         // The poller is the loop's life; a file that cannot be watched any more is not.

@@ -14,6 +14,7 @@
 //! | timers | `timer.rs`, `timer_queue.rs` |
 //! | idle, prepare, check | `loop_watcher.rs` |
 //! | async handles, wake-ups from other threads | `wakeup.rs`; closing them: `gate.rs` |
+//! | the count of requests in progress | `request.rs` |
 //! | requests of the thread pool | `work.rs`; the pool itself: `pool/` |
 //! | requests for files on an io_uring | `ring.rs` |
 //! | poll handles | `poll.rs` |
@@ -46,6 +47,7 @@ mod poll;
 mod poller;
 mod pool;
 mod process;
+mod request;
 mod ring;
 mod run;
 mod signal;

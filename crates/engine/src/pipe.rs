@@ -71,7 +71,7 @@ impl Engine {
     }
 
     /// Connects the handle to a name. [`Event::Connect`](crate::Event::Connect) follows with
-    /// `token`, also where it fails at once.
+    /// `token`, which must not be `u64::MAX`, also where it fails at once.
     pub fn pipe_connect(&mut self, key: Key, token: Token, name: &[u8]) -> Result<(), Errno> {
         let index = self.open_pipe(key)?;
         let had_socket = self.stream(index).fd.is_some();

@@ -90,7 +90,9 @@ impl Engine {
     pub fn ring_submit(&mut self, token: Token, operation: Operation) -> bool {
         let ring = self.ring.ring();
         let taken = ring.is_some_and(|ring| ring.submit(operation, token.0));
-        self.active_requests += u32::from(taken);
+        if taken {
+            self.requests.begin();
+        }
         taken
     }
 
@@ -120,7 +122,7 @@ impl Engine {
         };
         made.due = made.due.checked_sub(1)?;
         let completion = made.ring.take()?;
-        self.active_requests -= 1;
+        self.requests.end();
         Some((Token(completion.number), completion.result))
     }
 
@@ -133,7 +135,7 @@ impl Engine {
         if ring.is_ours() {
             return ring.wake_through(&self.receiver.mailbox.eventfd);
         }
-        self.active_requests -= ring.requests() as u32;
+        self.requests.end_all(ring.requests() as u32);
         self.ring = RingState::Permitted;
         Ok(())
     }

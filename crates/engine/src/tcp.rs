@@ -152,7 +152,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Connects the handle. [`Event::Connect`](crate::Event::Connect) follows with `token`.
+    /// Connects the handle. [`Event::Connect`](crate::Event::Connect) follows with `token`, which
+    /// must not be `u64::MAX`.
     pub fn tcp_connect(&mut self, key: Key, token: Token, address: &Address) -> Result<(), Errno> {
         let index = self.open_tcp(key)?;
         if self.stream(index).is_connecting() {

@@ -65,7 +65,7 @@ impl Engine {
         };
         match pool.submit(task) {
             Ok(key) => {
-                self.active_requests += 1;
+                self.requests.begin();
                 Ok(RequestKey(key))
             }
             Err((error, task)) => {
@@ -106,7 +106,7 @@ impl Engine {
     #[inline]
     pub(crate) fn next_work(&mut self) -> Option<(Token, Result<(), Errno>)> {
         let (token, cancelled) = self.receiver.next_request()?;
-        self.active_requests -= 1;
+        self.requests.end();
         match cancelled {
             true => Some((token, Err(Errno::ECANCELED))),
             false => Some((token, Ok(()))),

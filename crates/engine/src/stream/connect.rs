@@ -42,18 +42,17 @@ impl Engine {
         outcome: Result<bool, Errno>,
     ) -> Result<(), Errno> {
         let stream = self.stream_mut(index);
-        if stream.is_connecting {
+        if stream.is_connecting() {
             return Err(Errno::EALREADY);
         }
-        stream.is_connecting = true;
-        stream.connect = token;
+        stream.connect.put(token);
         let watcher = stream.watcher;
         if outcome != Ok(true) {
             // What was said of the socket before does not hold any more. One that is connected
             // already is as it was, and the kernel does not say again what can be done with it.
             self.io_used_up(watcher, u32::MAX);
         }
-        self.active_requests += 1;
+        self.requests.begin();
         let outcome = match outcome {
             Ok(false) => self.io_want(watcher, POLLOUT).map(|()| false),
             outcome => outcome,
@@ -85,12 +84,12 @@ impl Engine {
             self.io_used_up(self.stream(index).watcher, POLLOUT);
             return (None, Step::Over);
         }
-        let Some(token) = self.stream_mut(index).take_connect() else {
+        let Some(token) = self.stream_mut(index).connect.take() else {
             return (None, Step::Over);
         };
         let stream = self.stream_mut(index);
         if result.is_err() || stream.queue.is_empty() {
-            let (watcher, has_ended) = (stream.watcher, stream.is_shutting_down);
+            let (watcher, has_ended) = (stream.watcher, stream.is_shutting_down());
             self.io_unwant(watcher, POLLOUT);
             if has_ended && result.is_ok() {
                 self.watchers.feed(watcher, Pending::Fed);
@@ -102,7 +101,7 @@ impl Engine {
             self.fail_writes(index, Errno::ECANCELED);
         }
         *reports_left = self.stream(index).done.len;
-        self.active_requests -= 1;
+        self.requests.end();
         let event = Event::Connect(token, result);
         match result {
             Ok(()) => (Some(event), Step::Over),

@@ -34,6 +34,7 @@ use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
 use crate::io::{Owner, Pending};
+use crate::request::Slot;
 use crate::slab::{Key, NIL, Slab};
 use crate::tcp::{self, KeepAlive};
 use blacklight_sys::fd::{self, Descriptor, SharedFd};
@@ -75,13 +76,10 @@ pub(crate) struct Stream {
     offers_again: bool,
     /// The front end wants to hear once when it can write.
     tells_writable: bool,
-    is_connecting: bool,
-    is_shutting_down: bool,
     /// Nagle's algorithm is off, now or once there is a socket.
     pub(crate) nodelay: bool,
-    /// The requests, while there are such: as options they would take twice the room.
-    connect: Token,
-    shutdown: Token,
+    connect: Slot,
+    shutdown: Slot,
     /// What went wrong in a call that could not say so.
     pub(crate) delayed_error: Option<Errno>,
     queue: Queue,
@@ -235,25 +233,15 @@ impl Stream {
     /// Whether a write would have to wait for another, or for the connection.
     #[inline]
     fn has_to_wait(&self) -> bool {
-        self.is_connecting || !self.queue.is_empty()
+        self.is_connecting() || !self.queue.is_empty()
     }
 
     pub(crate) fn is_connecting(&self) -> bool {
-        self.is_connecting
+        self.connect.is_taken()
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {
-        self.is_shutting_down
-    }
-
-    /// The connect request, which is over.
-    fn take_connect(&mut self) -> Option<Token> {
-        std::mem::take(&mut self.is_connecting).then_some(self.connect)
-    }
-
-    /// The shutdown request, which is over.
-    fn take_shutdown(&mut self) -> Option<Token> {
-        std::mem::take(&mut self.is_shutting_down).then_some(self.shutdown)
+        self.shutdown.is_taken()
     }
 }
 
@@ -283,11 +271,9 @@ impl Engine {
             ended: false,
             offers_again: false,
             tells_writable: false,
-            is_connecting: false,
-            is_shutting_down: false,
             nodelay: false,
-            connect: Token(0),
-            shutdown: Token(0),
+            connect: Slot::EMPTY,
+            shutdown: Slot::EMPTY,
             delayed_error: None,
             queue: Queue::EMPTY,
             done: Queue::EMPTY,
@@ -571,8 +557,8 @@ impl Engine {
     /// `None` after the last, when the stream is forgotten.
     pub(crate) fn cancel_next_request(&mut self, index: u32) -> Option<Event> {
         let stream = &mut self.streams.slab[index];
-        if let Some(token) = stream.take_connect() {
-            self.active_requests -= 1;
+        if let Some(token) = stream.connect.take() {
+            self.requests.end();
             return Some(Event::Connect(token, Err(Errno::ECANCELED)));
         }
         if !self.stream(index).queue.is_empty() {
@@ -581,8 +567,8 @@ impl Engine {
         if let Some(write) = self.report_write(index) {
             return Some(write);
         }
-        if let Some(token) = self.streams.slab[index].take_shutdown() {
-            self.active_requests -= 1;
+        if let Some(token) = self.streams.slab[index].shutdown.take() {
+            self.requests.end();
             return Some(Event::Shutdown(token, Err(Errno::ECANCELED)));
         }
         self.streams.remove(index);
@@ -610,7 +596,7 @@ impl Engine {
     pub(crate) fn stream_pending(&mut self, stream: u32, why: Pending) -> Cursor {
         let entry = &self.streams.slab[stream];
         let awaits_connection =
-            entry.is_connecting && self.watchers.wanted(entry.watcher) & POLLOUT != 0;
+            entry.is_connecting() && self.watchers.wanted(entry.watcher) & POLLOUT != 0;
         match why {
             // It is the poller that says how connecting went: this is about cancelled writes.
             Pending::Fed if awaits_connection => self.cursor(stream, 0, Step::Write),
@@ -629,7 +615,7 @@ impl Engine {
         let index = cursor.stream;
         self.streams.in_hand = index;
         let stream = &mut self.streams.slab[index];
-        if cursor.step == Step::Begin && !stream.is_connecting && !stream.listening {
+        if cursor.step == Step::Begin && !stream.is_connecting() && !stream.listening {
             stream.more = true;
             // A terminal that has been hung up says so when it is read.
             stream.hung_up = cursor.mask & POLLHUP != 0 && stream.kind != HandleKind::Tty;
@@ -687,7 +673,7 @@ impl Engine {
     fn step_aside(&mut self, cursor: &mut Cursor) -> Option<Event> {
         let index = cursor.stream;
         let (event, next) = match cursor.step {
-            Step::Begin if self.streams.slab[index].is_connecting => {
+            Step::Begin if self.streams.slab[index].is_connecting() => {
                 self.finish_connect(index, cursor.mask, &mut cursor.reports_left)
             }
             Step::Begin => {
@@ -717,7 +703,7 @@ impl Engine {
         reports_left: &mut u32,
     ) -> (Option<Event>, Step) {
         let stream = &mut self.streams.slab[index];
-        if stream.is_connecting {
+        if stream.is_connecting() {
             stream.delayed_error = Some(error);
             return self.finish_connect(index, POLLERR, reports_left);
         }

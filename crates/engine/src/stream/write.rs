@@ -208,7 +208,7 @@ impl Engine {
             prev: NIL,
             next: NIL,
         })?;
-        self.active_requests += 1;
+        self.requests.begin();
         match is_done {
             true => self.complete(write.index),
             false => self.enqueue(write.index, is_first, sent.is_ok()),
@@ -296,7 +296,7 @@ impl Engine {
     ) -> Result<usize, Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         let stream = self.stream(index);
-        if stream.is_connecting || !stream.queue.is_empty() {
+        if stream.has_to_wait() {
             return Err(Errno::EAGAIN);
         }
         if !stream.writable {
@@ -556,7 +556,7 @@ impl Engine {
         }
         self.streams.writes[write].buffers.release();
         self.streams.writes.remove(write);
-        self.active_requests -= 1;
+        self.requests.end();
         Some(Event::Write(token, result, written))
     }
 
@@ -586,19 +586,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends writing once all writes are done. [`Event::Shutdown`] follows with `token`.
-    /// `ENOTCONN` if the stream is not writable, which it is no longer after this.
+    /// Ends writing once all writes are done. [`Event::Shutdown`] follows with `token`, which must
+    /// not be `u64::MAX`. `ENOTCONN` if the stream is not writable, which it is no longer after this.
     pub fn stream_shutdown(&mut self, key: Key, token: Token) -> Result<(), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::ENOTCONN)?;
         let stream = self.stream_mut(index);
-        if !stream.writable || stream.is_shutting_down {
+        if !stream.writable || stream.is_shutting_down() {
             return Err(Errno::ENOTCONN);
         }
         stream.writable = false;
-        stream.is_shutting_down = true;
-        stream.shutdown = token;
+        stream.shutdown.put(token);
         let (watcher, is_idle) = (stream.watcher, stream.queue.is_empty());
-        self.active_requests += 1;
+        self.requests.begin();
         if is_idle {
             self.watchers.feed(watcher, Pending::Fed);
         }
@@ -619,13 +618,13 @@ impl Engine {
         if !all_reported {
             return None;
         }
-        let Some(token) = self.stream_mut(index).take_shutdown() else {
+        let Some(token) = self.stream_mut(index).shutdown.take() else {
             let stream = self.stream_mut(index);
             let tells = std::mem::take(&mut stream.tells_writable);
             return tells.then(|| Event::Writable(self.handles[self.stream(index).handle].token));
         };
         let result = self.raw_fd(index).and_then(socket::shutdown_write);
-        self.active_requests -= 1;
+        self.requests.end();
         Some(Event::Shutdown(token, result))
     }
 }

@@ -117,7 +117,7 @@ impl Engine {
         udp.queued_bytes += bytes;
         let handle = udp.handle;
         self.handles.set_active(handle, true);
-        self.active_requests += 1;
+        self.requests.begin();
     }
 
     /// Sends a datagram, to `to` or to whom the handle is connected, if it can go at once.
@@ -350,7 +350,7 @@ impl Engine {
         } = self.udps.sends[send];
         self.udps.sends.remove(send);
         self.udp_mut(index).queued_bytes -= bytes;
-        self.active_requests -= 1;
+        self.requests.end();
         Some(Event::Send(token, result, bytes))
     }
 
