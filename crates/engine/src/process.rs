@@ -1,16 +1,16 @@
 //! Process handles: children, and their end.
 //!
-//! A child is awaited by its *pidfd*, a descriptor that becomes readable when the child ends:
-//! each end costs the same however many children there are, and only the loop's own children
-//! are ever waited for. Where there is no pidfd, or the poller does not take it, the loop
-//! watches for SIGCHLD and then looks at those children that it has no other word of.
+//! The end of a child is awaited by its [`ChildWatch`], whose descriptor becomes readable when the
+//! child ends: each end costs the same however many children there are, and the loop waits for its
+//! own children only. Where the platform has no such descriptor, or the poller refuses it, the loop
+//! watches for SIGCHLD and then examines all children that it awaits in this way.
 //!
-//! SIGCHLD is also watched while the process ignores it: else the kernel would forget how the
-//! children ended.
+//! SIGCHLD is also watched where the program ignores it: otherwise the kernel would not keep the exit
+//! status of children.
 //!
-//! Ends are handed out after everything else that a poll has brought, as in libuv, where they
-//! are signals: what a child has written before its end can be read before it. Where the program
-//! watches for SIGCHLD itself, the loop reaps its children before it tells of the signal.
+//! Exits are handed out after everything else that a poll has brought, as in libuv, where they
+//! are signals: the program can read what a child has written before it hears of the exit. Where the
+//! program watches for SIGCHLD itself, the loop reaps its children before it hands out the signal.
 
 use crate::engine::Engine;
 use crate::event::{Event, Token};
@@ -18,10 +18,9 @@ use crate::handle::Kind;
 use crate::io::Owner;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::poll::POLLIN;
-use blacklight_sys::process::{self, Child, Command, SpawnError};
+use blacklight_sys::process::{self, Child, ChildWatch, Command, SpawnError};
 use blacklight_sys::{Errno, signal};
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd};
 
 #[derive(Debug)]
 struct Process {
@@ -30,8 +29,8 @@ struct Process {
     running: bool,
     /// How the child ended, once it has been reaped and before that is handed out.
     status: Option<Status>,
-    /// The descriptor of the child and its watcher, while that is how it is awaited.
-    pidfd: Option<OwnedFd>,
+    /// The child's descriptor and its watcher, while the child is awaited by it.
+    watch: Option<ChildWatch>,
     watcher: u32,
     /// SIGCHLD must be watched for as long as it runs.
     needs_signal: bool,
@@ -103,7 +102,7 @@ impl Engine {
             pid: 0,
             running: false,
             status: None,
-            pidfd: None,
+            watch: None,
             watcher: NIL,
             needs_signal: false,
             queued: false,
@@ -143,7 +142,7 @@ impl Engine {
             Ok(_) => process::spawn(command),
             Err(error) => Err(error.into()),
         };
-        let Child { pid, pidfd } = match spawned {
+        let Child { pid, watch } = match spawned {
             Ok(child) => child,
             Err(error) => {
                 if let Ok(watcher) = watcher {
@@ -158,27 +157,27 @@ impl Engine {
         entry.running = true;
         entry.watcher = watcher.unwrap_or(NIL);
         self.handles.set_active(key.index, true);
-        if self.watch_child(process, pidfd).is_err() {
+        if self.watch_child(process, watch).is_err() {
             self.await_child_by_signal(process);
         }
         Ok(pid)
     }
 
-    fn watch_child(&mut self, process: u32, pidfd: Option<OwnedFd>) -> Result<(), Errno> {
-        let pidfd = pidfd
+    fn watch_child(&mut self, process: u32, watch: Option<ChildWatch>) -> Result<(), Errno> {
+        let watch = watch
             .filter(|_| self.poller.reaches_kernel())
             .ok_or(Errno::ENOSYS)?;
         let entry = &mut self.processes.slab[process];
         let watcher = entry.watcher;
-        self.watchers.attach(watcher, pidfd.as_raw_fd())?;
-        entry.pidfd = Some(pidfd);
+        self.watchers.attach(watcher, watch.fd())?;
+        entry.watch = Some(watch);
         self.io_tell_once(watcher);
         self.io_start(watcher, POLLIN)
     }
 
-    /// Awaits a child by SIGCHLD in place of its pidfd. It may have ended already.
+    /// Awaits a child by SIGCHLD. The child may have ended already.
     fn await_child_by_signal(&mut self, process: u32) {
-        self.release_pidfd(process);
+        self.release_watch(process);
         // Without memory for the watcher the child is looked at whenever the loop turns.
         let _ = self.need_child_signal(process);
         self.processes.queue(process);
@@ -206,21 +205,21 @@ impl Engine {
         }
     }
 
-    fn release_pidfd(&mut self, process: u32) {
+    fn release_watch(&mut self, process: u32) {
         let watcher = std::mem::replace(&mut self.processes.slab[process].watcher, NIL);
         if watcher != NIL {
             self.io_close(watcher);
         }
-        self.processes.slab[process].pidfd = None;
+        self.processes.slab[process].watch = None;
     }
 
     /// Sends a signal to the child; zero only asks whether it is there. `ESRCH` once it has
     /// ended and that was told, whoever has its number by then.
     pub fn process_kill(&self, key: Key, signum: i32) -> Result<(), Errno> {
         let entry = &self.processes.slab[self.open_process(key)?];
-        match &entry.pidfd {
+        match &entry.watch {
             _ if !entry.running || entry.status.is_some() => Err(Errno::ESRCH),
-            Some(pidfd) => process::kill_by_pidfd(pidfd, entry.pid, signum),
+            Some(watch) => watch.kill(signum),
             None => process::kill(entry.pid, signum),
         }
     }
@@ -233,15 +232,15 @@ impl Engine {
             Ok(mask) if mask & POLLIN != 0 => {
                 let entry = &mut self.processes.slab[process];
                 let watcher = std::mem::replace(&mut entry.watcher, NIL);
-                let pidfd = entry.pidfd.take();
+                let watch = entry.watch.take();
                 match self.is_embedded {
                     true => self.io_close(watcher),
                     false => self.io_retire(watcher),
                 }
-                drop(pidfd);
+                drop(watch);
                 self.processes.queue(process);
             }
-            // A pidfd that somebody closed behind our back tells nothing any more.
+            // The program has closed the descriptor, which tells nothing any more.
             _ => self.await_child_by_signal(process),
         }
     }
@@ -249,7 +248,7 @@ impl Engine {
     /// Some child has ended: looks at all that are awaited by signal.
     pub(crate) fn examine_children(&mut self) {
         for process in 0..self.processes.slab.capacity() as u32 {
-            if self.processes.slab[process].pidfd.is_none() {
+            if self.processes.slab[process].watch.is_none() {
                 self.processes.queue(process);
             }
         }
@@ -296,7 +295,7 @@ impl Engine {
 
     /// Does not await the child any more.
     fn end_process(&mut self, process: u32) -> u32 {
-        self.release_pidfd(process);
+        self.release_watch(process);
         self.spare_child_signal(process);
         let entry = &mut self.processes.slab[process];
         entry.running = false;
@@ -320,7 +319,7 @@ impl Engine {
     pub(crate) fn disown_children(&mut self) {
         for process in 0..self.processes.slab.capacity() as u32 {
             if self.processes.slab[process].running {
-                self.release_pidfd(process);
+                self.release_watch(process);
                 self.spare_child_signal(process);
                 let entry = &mut self.processes.slab[process];
                 // Still active, as its handle's user knows it, but never looked at.

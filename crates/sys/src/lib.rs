@@ -5,6 +5,9 @@
 //! an [`Errno`] back when the kernel disagrees. No module keeps state beyond the file
 //! descriptors it owns, and none knows what an event loop is.
 //!
+//! `unix/` has the modules that POSIX suffices for, `linux/` what only Linux has, and `platform.rs`
+//! the list of what a platform must supply, which is where a port to another system begins.
+//!
 //! System calls go through libc rather than straight to the kernel, so that programs
 //! which interpose libc (faketime, proxychains, sanitizers) keep working.
 
@@ -14,13 +17,12 @@ pub mod host_name;
 pub mod job;
 #[cfg(target_os = "linux")]
 mod linux;
+mod platform;
 mod unix;
 
 #[cfg(target_os = "linux")]
-use linux as platform;
-use platform::text;
-
-pub use platform::{cgroup, cpu, epoll, eventfd, inotify, io_uring, memory};
+pub use linux::{cgroup, epoll, eventfd, inotify, io_uring};
+pub use platform::{cpu, memory};
 pub use unix::{
     buffer, clock, datagram, env, fd, fork_lock, fs, host, inet, interfaces, library, multicast,
     own_process, pair, per_process, pid, poll, process, random, resolver, select, signal, socket,

@@ -6,7 +6,8 @@
 //! has its limits in the first. Inside a container a group's path may be the host's, of which
 //! only the root can be seen; then that is where the container's limits are.
 
-use crate::{fallible, text};
+use super::text;
+use crate::fallible;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};

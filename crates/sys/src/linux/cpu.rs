@@ -1,10 +1,10 @@
 //! Processors: <https://man7.org/linux/man-pages/man5/proc_stat.5.html>,
 //! <https://man7.org/linux/man-pages/man5/proc_cpuinfo.5.html>.
 
+use super::cgroup::Cgroups;
+use super::text;
 use crate::Errno;
-use crate::cgroup::Cgroups;
 use crate::fallible::{self, Short};
-use crate::text;
 use std::collections::HashMap;
 
 /// What a processor has done since the machine was started, in milliseconds.

@@ -1,6 +1,7 @@
 //! A counter that other threads and signal handlers add to and a loop waits on:
 //! <https://man7.org/linux/man-pages/man2/eventfd.2.html>.
 
+use super::errno;
 use crate::{Errno, RawFd, check};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -30,9 +31,8 @@ impl EventFd {
     /// takes no lock and leaves `errno` as it found it.
     pub fn signal(&self) {
         let one = 1u64.to_ne_bytes();
-        // SAFETY: errno's location is valid for the calling thread.
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: as above; the value is put back below.
+        let errno = errno::location();
+        // SAFETY: the location is valid for the calling thread; the value is put back below.
         let saved = unsafe { *errno };
         loop {
             // SAFETY: `one` is 8 readable bytes; the descriptor is ours. A full counter

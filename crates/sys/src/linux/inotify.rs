@@ -6,6 +6,7 @@
 //! moved as a whole. Linux has no `inotify_add_watch` for an open directory, but `/proc` has a
 //! path for each.
 
+use super::text;
 use crate::fallible::Short;
 use crate::{Errno, RawFd};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -152,7 +153,7 @@ impl Folder {
 
     /// A path that leads here, wherever this is, for as long as it is open.
     pub fn link(&self) -> Short {
-        Short::format(format_args!("/proc/self/fd/{}", self.0.as_raw_fd()))
+        text::descriptor_path(self.0.as_raw_fd())
     }
 }
 

@@ -146,7 +146,7 @@ impl Operation {
         into: *mut StatBuffer,
     ) -> Operation {
         let stat = opcode::Statx::new(Fd(dir), path, into.cast());
-        Operation(stat.flags(flags).mask(crate::fs::stat::MASK).build())
+        Operation(stat.flags(flags).mask(super::stat::MASK).build())
     }
 
     /// As [`fs::file::truncate`](crate::fs::file::truncate). Not every kernel with rings has it.

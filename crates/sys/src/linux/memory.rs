@@ -1,8 +1,8 @@
 //! How much memory there is: <https://man7.org/linux/man-pages/man5/proc_meminfo.5.html>.
 
+use super::cgroup::Cgroups;
+use super::text;
 use crate::Errno;
-use crate::cgroup::Cgroups;
-use crate::text;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::sysinfo;
 

@@ -1,10 +1,35 @@
-//! What only Linux has.
+//! What only Linux has. `crate::platform` lists what the rest of the crate asks of this folder; beyond that
+//! there are epoll, which is one of the engine's pollers, and control groups.
+//!
+//! Wake-ups, the ends of children, changes of files and rings are each a file that is named after its
+//! mechanism, and are chosen by name at the end of this page.
 
+pub(crate) mod buffer;
 pub mod cgroup;
+pub(crate) mod copy;
 pub mod cpu;
+pub(crate) mod datagram;
 pub mod epoll;
+pub(crate) mod errno;
 pub mod eventfd;
+pub(crate) mod file;
+pub(crate) mod host;
 pub mod inotify;
+pub(crate) mod interfaces;
 pub mod io_uring;
 pub mod memory;
+pub(crate) mod own_process;
+pub(crate) mod pidfd;
+pub(crate) mod poll;
+pub(crate) mod random;
+pub(crate) mod resolver;
+pub(crate) mod signal;
+pub(crate) mod socket;
+pub(crate) mod spawn;
+pub(crate) mod stat;
+pub(crate) mod stream;
+pub(crate) mod terminal;
 pub(crate) mod text;
+pub(crate) mod thread;
+
+pub(crate) use pidfd as child;

@@ -1,6 +1,7 @@
 //! The kernel's texts: files of `/proc` and `/sys`, whose bytes need not be UTF-8.
 
-use crate::Errno;
+use crate::fallible::Short;
+use crate::{Errno, RawFd};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::retry_on_intr;
@@ -9,6 +10,11 @@ use std::str::FromStr;
 
 /// How much more room a file is offered at a time.
 const PIECE: usize = 4096;
+
+/// The path in `/proc` that leads to the file behind one of this process's descriptors.
+pub(crate) fn descriptor_path(fd: RawFd) -> Short {
+    Short::format(format_args!("/proc/self/fd/{fd}"))
+}
 
 /// What a file says. The kernel does not know the sizes of its files beforehand.
 pub(crate) fn read(path: &CStr) -> Result<Vec<u8>, Errno> {

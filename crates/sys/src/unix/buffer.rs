@@ -11,9 +11,7 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{NonNull, null_mut};
 
-/// As many bytes as Linux moves in one call. libuv refuses what is more than that, since it
-/// could not be written in one piece.
-pub const MAX_BYTES: usize = 0x7fff_f000;
+pub use crate::platform::buffer::MAX_BYTES;
 
 /// Room to read into, of which nothing is known yet.
 pub type Room<'a> = &'a mut [MaybeUninit<u8>];

@@ -6,6 +6,20 @@
 use crate::{Errno, check, fallible};
 use std::ffi::{CStr, c_char};
 
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// The array of all variables, which is null after `clearenv`.
+///
+/// # Safety
+///
+/// No other thread changes the environment meanwhile.
+pub(crate) unsafe fn pointer() -> *const *const c_char {
+    // SAFETY: the caller vouches for it.
+    unsafe { environ }
+}
+
 /// The value of a variable.
 ///
 /// # Safety
@@ -62,7 +76,7 @@ pub unsafe fn all() -> Result<Vec<Variable>, Errno> {
     // SAFETY: `environ` is null or an array of C strings with null at its end, and the caller
     // keeps it as it is.
     unsafe {
-        let mut entry: *const *mut c_char = libc::environ;
+        let mut entry = pointer();
         while !entry.is_null() && !(*entry).is_null() {
             let text = CStr::from_ptr(*entry).to_bytes();
             if let Some(name_len) = text.iter().position(|&byte| byte == b'=') {

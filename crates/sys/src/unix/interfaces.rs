@@ -1,6 +1,7 @@
 //! The addresses of network interfaces:
 //! <https://man7.org/linux/man-pages/man3/getifaddrs.3.html>.
 
+use crate::platform::interfaces::{belongs_to, physical};
 use crate::{Errno, check, fallible};
 use std::ffi::{CStr, c_int, c_uint};
 
@@ -97,23 +98,6 @@ fn name(entry: &libc::ifaddrs) -> &[u8] {
     unsafe { CStr::from_ptr(entry.ifa_name) }.to_bytes()
 }
 
-/// The hardware address, if that is what the entry is about.
-fn physical(entry: &libc::ifaddrs) -> Option<[u8; 6]> {
-    // SAFETY: the address is not null, and is what its family announces.
-    unsafe {
-        if c_int::from((*entry.ifa_addr).sa_family) != libc::AF_PACKET {
-            return None;
-        }
-        let [physical @ .., _, _] = (*entry.ifa_addr.cast::<libc::sockaddr_ll>()).sll_addr;
-        Some(physical)
-    }
-}
-
-/// Whether `name` is the interface, or an alias of it, as `eth0:1` is one of `eth0`.
-fn belongs_to(name: &[u8], interface: &[u8]) -> bool {
-    matches!(name.strip_prefix(interface), Some([] | [b':', ..]))
-}
-
 /// The addresses of all interfaces that are up and running, in the system's order.
 pub fn all() -> Result<Vec<InterfaceAddress>, Errno> {
     let list = List::new()?;
@@ -146,14 +130,6 @@ pub fn all() -> Result<Vec<InterfaceAddress>, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_alias_belongs_to_its_interface_and_a_longer_name_does_not() {
-        assert!(belongs_to(b"eth0", b"eth0"));
-        assert!(belongs_to(b"eth0:1", b"eth0"));
-        assert!(!belongs_to(b"eth01", b"eth0"));
-        assert!(!belongs_to(b"eth0", b"eth0:1"));
-    }
 
     #[test]
     fn loopback_is_internal() {

@@ -1,7 +1,7 @@
-//! The system calls that POSIX has, and that every Unix therefore has too.
+//! The calls that POSIX (as of 2024, which has `ppoll`, `accept4` and `pipe2`) or all systems have.
 //!
-//! A module here names no mechanism of one system only. Where a Unix does more than POSIX, or does it
-//! in its own way, the module calls `crate::platform`, which the crate's first page describes.
+//! A module here names no mechanism of one system only. Where a system does more than POSIX, or does it
+//! in its own way, the module calls `crate::platform`, which lists what a platform must supply.
 
 pub mod buffer;
 pub mod clock;

@@ -1,9 +1,10 @@
 //! What a process asks and tells about itself.
 
-use crate::{Errno, RawFd, check};
+use crate::{Errno, RawFd, check, platform};
 use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 
+pub use crate::platform::own_process::executable;
 pub use libc::rusage;
 
 /// Room that is enough for nearly all directories and costs little.
@@ -34,11 +35,6 @@ pub fn change_directory(path: &CStr) -> Result<(), Errno> {
     Ok(rustix::process::chdir(path)?)
 }
 
-/// The path of the program: <https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html>.
-pub fn executable() -> Result<Vec<u8>, Errno> {
-    crate::fs::path::readlink(c"/proc/self/exe")
-}
-
 /// Whose use of resources is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
@@ -52,7 +48,7 @@ pub enum Who {
 pub fn usage(who: Who) -> Result<rusage, Errno> {
     let who = match who {
         Who::Process => libc::RUSAGE_SELF,
-        Who::Thread => libc::RUSAGE_THREAD,
+        Who::Thread => platform::own_process::RUSAGE_THREAD,
     };
     let mut usage = MaybeUninit::uninit();
     // SAFETY: there is room for the answer, which is filled on success.

@@ -1,5 +1,6 @@
 //! Processes by their numbers, as a C program has them: any number at all.
 
+use crate::platform::errno;
 use crate::{Errno, check};
 use std::ffi::c_int;
 
@@ -28,9 +29,9 @@ pub fn priority(pid: Pid) -> Result<c_int, Errno> {
     // −1 is a priority as good as any, so that only `errno` tells it from a failure.
     // SAFETY: errno's location is valid for the calling thread; getpriority takes no pointers.
     let (priority, errno) = unsafe {
-        *libc::__errno_location() = 0;
+        *errno::location() = 0;
         let priority = libc::getpriority(libc::PRIO_PROCESS, pid as libc::id_t);
-        (priority, *libc::__errno_location())
+        (priority, *errno::location())
     };
     match (priority, errno) {
         (-1, errno) if errno != 0 => Err(Errno::from_code(-errno)),

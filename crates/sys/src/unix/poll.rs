@@ -2,6 +2,8 @@
 
 use crate::signal::SignalSet;
 use crate::{Errno, Timeout, check, timespec};
+
+pub use crate::platform::poll::POLLRDHUP;
 pub use libc::pollfd;
 
 /// Readable.
@@ -16,8 +18,6 @@ pub const POLLERR: u32 = libc::POLLERR as u32;
 pub const POLLHUP: u32 = libc::POLLHUP as u32;
 /// Not an open descriptor. Always reported.
 pub const POLLNVAL: u32 = libc::POLLNVAL as u32;
-/// The other end has stopped sending.
-pub const POLLRDHUP: u32 = libc::POLLRDHUP as u32;
 
 /// Waits until one of the descriptors is ready or the time has passed, with `blocked`
 /// signals held back. Returns how many have something to report.

@@ -1,35 +1,33 @@
-//! Child processes: <https://man7.org/linux/man-pages/man2/clone.2.html>.
+//! Child processes: <https://man7.org/linux/man-pages/man2/vfork.2.html>.
 //!
-//! A child is started the way vfork(2) does it: until it executes its program it borrows the
-//! parent's memory, while the calling thread waits. Nothing is copied, so a start costs the
-//! same whatever the parent's size. What makes that safe:
+//! A child is started as vfork(2) starts one: until it executes its program it runs in the parent's
+//! memory, while the calling thread waits. Nothing is copied, so that a start costs the same whatever
+//! the size of the parent. These rules make that safe:
 //!
-//! - All that the child needs is prepared beforehand, in a [`Script`]. The child allocates
-//!   nothing, takes no lock, and calls functions that are plain system calls only. In
-//!   particular it changes its user and group by the bare system calls: those of the C library
-//!   would change all threads of the *parent*. So it does with what signals do, of which whoever
-//!   stands in for the C library's functions keeps book, in the parent's memory.
-//! - It runs on a stack of its own.
-//! - All signals are held back on the calling thread, and so in the child, until no handler of
-//!   the parent's is left in it.
+//! - The parent prepares everything that the child needs in a [`Script`]. The child allocates nothing,
+//!   takes no lock, and calls only functions that are plain system calls.
+//! - The child runs on a stack of its own.
+//! - All signals are blocked on the calling thread, and so in the child, until the child has reset all
+//!   of the parent's handlers.
 //!
-//! An error on the child's way to its program is left in the script. There are emulators
-//! (valgrind, qemu) in which the child gets a copy of the memory instead; until the first child
-//! has shown that it shares ours, errors come by a pipe as well. And there are libraries that stand
-//! in for the C library's functions and keep book of them; the thread sanitizer's takes every
-//! child for one with books of its own. Where somebody stands in for clone(2), children get a copy.
+//! An error on the child's way to its program is left in the script. In some emulators (valgrind,
+//! qemu) the child gets a copy of the memory instead. Until the first child has shown that it shares
+//! the parent's memory, children therefore report errors through a pipe as well.
+//!
+//! The platform's `spawn` makes the process; everything that the child does is here.
 
-use crate::signal::hold_back_all;
+use crate::platform::{errno, spawn};
 use crate::socket::{self, Direction};
 use crate::{Errno, RawFd, check};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub use crate::pid::kill;
+pub use crate::platform::child::ChildWatch;
 
 /// Where programs are looked for if the child has no `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/bin:/bin";
@@ -60,7 +58,7 @@ impl<'a> Strings<'a> {
     pub unsafe fn environment() -> Strings<'a> {
         static NONE: [usize; 1] = [0];
         // SAFETY: the caller vouches for it.
-        match unsafe { environ } {
+        match unsafe { crate::env::pointer() } {
             // What `clearenv` leaves behind.
             none if none.is_null() => Strings(NONE.as_ptr().cast(), PhantomData),
             strings => Strings(strings, PhantomData),
@@ -131,8 +129,18 @@ pub struct Command<'a> {
 pub struct Child {
     /// Its number.
     pub pid: i32,
-    /// A descriptor that is readable once it has ended, where the kernel has such things.
-    pub pidfd: Option<OwnedFd>,
+    /// A way to await its end, where the kernel has one. Without it, SIGCHLD says that some child has
+    /// ended.
+    pub watch: Option<ChildWatch>,
+}
+
+/// What becomes of the parent's memory in a child, until the child executes its program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Memory {
+    /// Parent and child share it.
+    Lent,
+    /// The child has a copy.
+    Copied,
 }
 
 /// Why there is no child.
@@ -199,10 +207,6 @@ fn search_path<'a>(env: Strings<'a>) -> &'a [u8] {
         .unwrap_or(DEFAULT_PATH)
 }
 
-unsafe extern "C" {
-    static environ: *const *const c_char;
-}
-
 /// All that the child looks at.
 struct Script {
     names: *const *const c_char,
@@ -225,45 +229,10 @@ struct Script {
 /// Whether children are known to run in our memory.
 static SHARES_MEMORY: AtomicBool = AtomicBool::new(false);
 
-/// What becomes of our memory in a child.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Memory {
-    Lent,
-    Copied,
-}
-
-impl Memory {
-    /// What suits this process. The C library has the function under a second name, which nobody
-    /// stands in for.
-    ///
-    /// Threads that ask first at the same moment each find out. None waits for another: in a child
-    /// made by `fork` at that moment it would wait for ever.
-    fn suitable() -> Memory {
-        const UNKNOWN: u8 = 0;
-        const LENT: u8 = 1;
-        const COPIED: u8 = 2;
-        static SUITABLE: AtomicU8 = AtomicU8::new(UNKNOWN);
-        // SAFETY: the names end in a NUL, and what they may name is not followed.
-        let address = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        if SUITABLE.load(Relaxed) == UNKNOWN {
-            let own = address(c"__clone");
-            let known = match own.is_null() || own == address(c"clone") {
-                true => LENT,
-                false => COPIED,
-            };
-            SUITABLE.store(known, Relaxed);
-        }
-        match SUITABLE.load(Relaxed) {
-            LENT => Memory::Lent,
-            _ => Memory::Copied,
-        }
-    }
-}
-
 /// Starts a child. If it cannot run its program the child's error is the answer, and nothing
 /// is left of it.
 pub fn spawn(command: &Command<'_>) -> Result<Child, SpawnError> {
-    spawn_with(command, Memory::suitable())
+    spawn_with(command, spawn::suitable_memory())
 }
 
 fn spawn_with(command: &Command<'_>, memory: Memory) -> Result<Child, SpawnError> {
@@ -296,7 +265,9 @@ fn spawn_with(command: &Command<'_>, memory: Memory) -> Result<Child, SpawnError
         ran: false,
         error: 0,
     };
-    let child = start(&mut script, memory)?;
+    // SAFETY: the script is complete and is left to the child; `child_main` does only what may be done
+    // in shared memory.
+    let child = unsafe { spawn::start(child_main, ptr::from_mut(&mut script).cast(), memory) }?;
     let error = match report.take() {
         _ if script.ran => {
             SHARES_MEMORY.store(true, Relaxed);
@@ -360,96 +331,6 @@ fn reap(pid: libc::pid_t) {
     }
 }
 
-/// Makes the child and waits until it has run its program or ended.
-fn start(script: &mut Script, memory: Memory) -> Result<Child, Errno> {
-    let stack = Stack::take()?;
-    let flags = libc::CLONE_VFORK
-        | libc::SIGCHLD
-        | match memory {
-            Memory::Lent => libc::CLONE_VM,
-            Memory::Copied => 0,
-        };
-    let argument = ptr::from_mut(script).cast::<c_void>();
-    let mut pidfd: c_int = -1;
-    let clone = |flags: c_int, pidfd: &mut c_int| {
-        // SAFETY: the stack is the child's alone until we are back, and the script is left to
-        // it. `child_main` does only what may be done in borrowed memory.
-        unsafe {
-            libc::clone(
-                child_main,
-                stack.top(),
-                flags,
-                argument,
-                ptr::from_mut(pidfd),
-            )
-        }
-    };
-    let held_back = hold_back_all();
-    let mut made = check(clone(flags | libc::CLONE_PIDFD, &mut pidfd));
-    if matches!(made, Err(Errno::EINVAL | Errno::EMFILE | Errno::ENFILE)) {
-        // It is possible to do without the descriptor.
-        pidfd = -1;
-        made = check(clone(flags, &mut pidfd));
-    }
-    held_back.restore();
-    let pid = made?;
-    Ok(Child {
-        pid,
-        // SAFETY: the kernel just made this descriptor for us alone. Old kernels make none.
-        pidfd: (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) }),
-    })
-}
-
-/// A stack for children, with a page below it that nobody may touch.
-struct Stack(*mut u8);
-
-const STACK: usize = 64 * 1024;
-
-/// The page below a stack, which is as large as this machine's pages are.
-fn guard() -> usize {
-    rustix::param::page_size()
-}
-
-/// A stack that is kept for the next child.
-static SPARE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-
-impl Stack {
-    fn take() -> Result<Stack, Errno> {
-        let spare = SPARE.swap(ptr::null_mut(), Acquire);
-        if !spare.is_null() {
-            return Ok(Stack(spare));
-        }
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
-        // SAFETY: the kernel chooses the place.
-        let memory =
-            unsafe { libc::mmap(ptr::null_mut(), guard() + STACK, protection, flags, -1, 0) };
-        if memory == libc::MAP_FAILED {
-            return Err(Errno::last());
-        }
-        let stack = Stack(memory.cast());
-        // SAFETY: the first page is ours, and nothing is in it.
-        check(unsafe { libc::mprotect(memory, guard(), libc::PROT_NONE) })?;
-        Ok(stack)
-    }
-
-    /// Stacks grow downwards. The address is aligned to a page.
-    fn top(&self) -> *mut c_void {
-        // SAFETY: that is the end of the memory.
-        unsafe { self.0.add(guard() + STACK).cast() }
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        let kept = SPARE.compare_exchange(ptr::null_mut(), self.0, Release, Relaxed);
-        if kept.is_err() {
-            // SAFETY: `take` made it, and no child is on it any more.
-            unsafe { libc::munmap(self.0.cast(), guard() + STACK) };
-        }
-    }
-}
-
 /// The child's life up to its program, on borrowed memory: see the module's rules.
 extern "C" fn child_main(script: *mut c_void) -> c_int {
     // SAFETY: the parent's thread waits for us and leaves the script to us.
@@ -466,16 +347,17 @@ extern "C" fn child_main(script: *mut c_void) -> c_int {
     127
 }
 
-/// The error number that the last call has left behind.
-fn errno() -> c_int {
-    // SAFETY: the location is valid for the calling thread, which lends it to the child.
-    unsafe { *libc::__errno_location() }
+/// The error number of the last failed call. The child has borrowed the parent's thread, and `errno`
+/// with it.
+fn last_error() -> c_int {
+    // SAFETY: the location is valid for the calling thread.
+    unsafe { *errno::location() }
 }
 
 /// Turns "-1 and errno" into the number of the error.
 fn attempt(status: c_int) -> Result<c_int, c_int> {
     if status == -1 {
-        Err(errno())
+        Err(last_error())
     } else {
         Ok(status)
     }
@@ -489,7 +371,7 @@ fn attempt(status: c_int) -> Result<c_int, c_int> {
 unsafe fn run(script: &mut Script) -> c_int {
     // SAFETY: the caller vouches for it.
     unsafe {
-        reset_signals();
+        spawn::default_signals();
         if script.detached {
             libc::setsid();
         }
@@ -499,34 +381,8 @@ unsafe fn run(script: &mut Script) -> c_int {
         if let Err(error) = prepared {
             return error;
         }
-        let none = 0u64;
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const none,
-            ptr::null_mut::<c_void>(),
-            size_of_val(&none),
-        );
+        spawn::unblock_signals();
         execute(script)
-    }
-}
-
-/// Gives every signal its default action: handlers must not run in borrowed memory, and what
-/// the parent ignores the child should not.
-fn reset_signals() {
-    // The kernel's own structure: handler, flags, restorer, mask. All zeros are the default action.
-    let action = [0u64; 4];
-    for signum in 1..=64 {
-        // SAFETY: the kernel reads the action and writes no old one. Two signals cannot be changed.
-        unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signum,
-                &raw const action,
-                ptr::null_mut::<c_void>(),
-                size_of::<u64>(),
-            );
-        }
     }
 }
 
@@ -619,26 +475,19 @@ unsafe fn change_directory(script: &Script) -> Result<(), c_int> {
     attempt(unsafe { libc::chdir(script.cwd) }).map(drop)
 }
 
-/// Becomes another user or group. Groups first: afterwards it is not allowed any more.
-///
-/// # Safety
-///
-/// As for [`run`].
-unsafe fn change_ids(script: &Script) -> Result<(), c_int> {
-    let call = |number, id: u32| {
-        // SAFETY: these calls take a number only, and change the calling thread alone.
-        attempt(unsafe { libc::syscall(number, id) } as c_int)
-    };
+/// Becomes another user or group. The groups come first: another user may not be allowed to change
+/// them.
+fn change_ids(script: &Script) -> Result<(), c_int> {
     if script.uid.is_some() || script.gid.is_some() {
-        // Whoever is not root may not do this, and has nothing to lose by it: see CVE-2015-0278.
-        // SAFETY: no groups are given.
-        unsafe { libc::syscall(libc::SYS_setgroups, 0usize, ptr::null::<libc::gid_t>()) };
+        // A user other than root may not drop groups, and gains nothing by keeping them: see
+        // CVE-2015-0278.
+        let _ = attempt(spawn::drop_groups());
     }
     if let Some(gid) = script.gid {
-        call(libc::SYS_setgid, gid)?;
+        attempt(spawn::set_gid(gid))?;
     }
     if let Some(uid) = script.uid {
-        call(libc::SYS_setuid, uid)?;
+        attempt(spawn::set_uid(uid))?;
     }
     Ok(())
 }
@@ -655,7 +504,7 @@ unsafe fn execute(script: &Script) -> c_int {
     for at in 0..script.names_len {
         // SAFETY: the script's maker vouches for the arrays and their strings.
         unsafe { libc::execve(*script.names.add(at), script.argv, script.envp) };
-        error = errno();
+        error = last_error();
         match error {
             libc::EACCES => denied = true,
             libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ESTALE | libc::ETIMEDOUT => {}
@@ -700,26 +549,6 @@ pub fn stdio_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
-/// Sends a signal to the child behind a pidfd, whoever has its number by now.
-pub fn kill_by_pidfd(pidfd: &OwnedFd, pid: i32, signum: i32) -> Result<(), Errno> {
-    let info = ptr::null::<libc::siginfo_t>();
-    // SAFETY: no further information is given.
-    let sent = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_raw_fd(),
-            signum,
-            info,
-            0,
-        )
-    };
-    match check(sent as c_int) {
-        // A sandbox may know nothing of this call.
-        Err(Errno::ENOSYS | Errno::EPERM | Errno::EBADF) => kill(pid, signum),
-        sent => sent.map(drop),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -738,11 +567,6 @@ mod tests {
             stdio: &[],
         };
         spawn_with(&command, memory)
-    }
-
-    #[test]
-    fn memory_is_lent_where_nobody_stands_in_for_clone() {
-        assert_eq!(Memory::suitable(), Memory::Lent);
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! Random bytes fit for keys:
-//! <https://man7.org/linux/man-pages/man2/getrandom.2.html>,
-//! <https://man7.org/linux/man-pages/man4/random.4.html>.
+//! Random bytes fit for keys: from a system call, or from the devices where the call is missing.
+//! <https://man7.org/linux/man-pages/man4/random.4.html>
 
-use crate::Errno;
+use crate::{Errno, platform};
 use std::fs::File;
 use std::io::Read;
 use std::mem::MaybeUninit;
@@ -13,8 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Fills the whole of `buffer`. Blocks while the kernel has not gathered enough entropy
 /// since it was started.
 pub fn fill(buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
-    match fill_by_getrandom(buffer) {
-        // A kernel before 3.17, or a sandbox that does not know the call.
+    match platform::random::fill(buffer) {
+        // An old kernel, or a sandbox that does not know the call.
         Err(Errno::ENOSYS | Errno::EPERM) => fill_by_device(buffer),
         filled => filled,
     }
@@ -26,22 +25,6 @@ pub fn fill_bytes(buffer: &mut [u8]) -> Result<(), Errno> {
     // SAFETY: it is the same memory, ours alone meanwhile, and `fill` only ever writes bytes
     // that are initialised.
     fill(unsafe { &mut *room })
-}
-
-fn fill_by_getrandom(mut buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
-    while !buffer.is_empty() {
-        // SAFETY: the slice is writable for its length.
-        let filled = unsafe { libc::getrandom(buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        match usize::try_from(filled) {
-            Ok(0) => return Err(Errno::EIO),
-            Ok(filled) => buffer = &mut buffer[filled..],
-            Err(_) => match Errno::last() {
-                Errno::EINTR => {}
-                error => return Err(error),
-            },
-        }
-    }
-    Ok(())
 }
 
 /// `/dev/urandom` never waits for entropy, so it is used only after `/dev/random`, which
@@ -91,7 +74,7 @@ mod tests {
 
     #[test]
     fn all_of_the_buffer_is_filled() {
-        for by in [fill, fill_by_getrandom, fill_by_device] {
+        for by in [fill, platform::random::fill, fill_by_device] {
             assert_eq!(filled(by, 0), []);
             let bytes = filled(by, 10_000);
             // A tail left as zeros, or one byte over and over, would show up here.

@@ -5,6 +5,7 @@
 //! Both block, for as long as the network lets them wait.
 
 use crate::Errno;
+use crate::platform::resolver::{EAI_ADDRFAMILY, EAI_CANCELED, NI_MAXHOST, NI_MAXSERV};
 use libc::{addrinfo, c_char, c_int, sockaddr_storage};
 use rustix::net::SocketAddrAny;
 use std::ffi::{CStr, CString};
@@ -94,10 +95,6 @@ fn eai(code: c_int) -> Errno {
     }
 }
 
-/// In <netdb.h>, but not in the libc crate.
-const EAI_ADDRFAMILY: c_int = -9;
-const EAI_CANCELED: c_int = -101;
-
 /// The addresses of a service on a host.
 pub fn getaddrinfo(
     node: Option<&CStr>,
@@ -184,10 +181,6 @@ pub fn names(address: SocketAddr) -> Result<(CString, CString), Errno> {
     host.and_then(|host| Ok((host, service?)))
         .map_err(|_| Errno::EINVAL)
 }
-
-/// In <netdb.h>: the longest names.
-const NI_MAXHOST: usize = 1025;
-const NI_MAXSERV: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -23,6 +23,7 @@
 use crate::eventfd::EventFd;
 use crate::fallible::Arc;
 use crate::fork_lock::{ForkGuard, ForkLocked};
+use crate::platform::signal::SIGNALS;
 use crate::{Errno, check};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -32,13 +33,11 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 pub use libc::{
     SIGABRT, SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGKILL,
-    SIGPIPE, SIGPROF, SIGPWR, SIGQUIT, SIGRTMAX, SIGRTMIN, SIGSEGV, SIGSTOP, SIGSYS, SIGTERM,
-    SIGTRAP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU,
-    SIGXFSZ,
+    SIGPIPE, SIGPROF, SIGQUIT, SIGSEGV, SIGSTOP, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGTTIN,
+    SIGTTOU, SIGURG, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
 };
 
-/// Signals have the numbers from 1 to this one.
-const SIGNALS: usize = 64;
+pub use crate::platform::signal::{SIGPWR, SIGRTMAX, SIGRTMIN};
 
 /// A set of signals, to be held back while a loop waits for events.
 #[derive(Clone, Copy)]

@@ -3,7 +3,9 @@
 use crate::buffer::{Buffers, Space};
 use crate::fd::Descriptor;
 use crate::interfaces::SocketAddress;
-use crate::stream::{IOV_MAX, retry};
+use crate::platform;
+use crate::platform::buffer::IOV_MAX;
+use crate::stream::retry;
 use crate::{Errno, RawFd, check};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -76,11 +78,7 @@ impl Address {
                 .copy_from_nonoverlapping(name.as_ptr(), name.len());
             storage.assume_init()
         };
-        // An abstract name is as long as it is; a path is the whole field up to its NUL.
-        let len = match name.first() {
-            None | Some(0) => std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len(),
-            _ => size_of::<libc::sockaddr_un>(),
-        };
+        let len = platform::socket::unix_address_len(name);
         Some(Address {
             storage,
             len: len as libc::socklen_t,
@@ -298,9 +296,9 @@ pub fn set_tcp_option(fd: RawFd, option: TcpOption, value: i32) -> Result<(), Er
     let (level, name) = match option {
         TcpOption::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
         TcpOption::KeepAlive => (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
-        TcpOption::KeepAliveIdle => (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
-        TcpOption::KeepAliveInterval => (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
-        TcpOption::KeepAliveCount => (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+        TcpOption::KeepAliveIdle => (libc::IPPROTO_TCP, platform::socket::TCP_KEEPIDLE),
+        TcpOption::KeepAliveInterval => (libc::IPPROTO_TCP, platform::socket::TCP_KEEPINTVL),
+        TcpOption::KeepAliveCount => (libc::IPPROTO_TCP, platform::socket::TCP_KEEPCNT),
         TcpOption::ReuseAddress => (libc::SOL_SOCKET, libc::SO_REUSEADDR),
         TcpOption::ReusePort => (libc::SOL_SOCKET, libc::SO_REUSEPORT),
         TcpOption::Ipv6Only => (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
@@ -330,7 +328,7 @@ pub fn buffer_size(fd: RawFd, direction: Direction) -> Result<i32, Errno> {
     option(fd, libc::SOL_SOCKET, direction.option())
 }
 
-/// Sets that size; the kernel doubles it.
+/// Sets that size; Linux doubles it.
 pub fn set_buffer_size(fd: RawFd, direction: Direction, size: i32) -> Result<(), Errno> {
     set_option(fd, libc::SOL_SOCKET, direction.option(), size)
 }

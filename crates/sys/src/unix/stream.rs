@@ -1,12 +1,9 @@
 //! Reading and writing byte streams, without the program ever getting a SIGPIPE.
 
 use crate::buffer::{Buffers, Space};
-use crate::{Errno, RawFd};
+use crate::platform::buffer::IOV_MAX;
+use crate::{Errno, RawFd, platform};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// As many buffers as the kernel takes at once.
-pub(crate) const IOV_MAX: usize = 1024;
 
 /// What kind of file a stream is, as far as reading and writing go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,23 +160,11 @@ unsafe fn writev(fd: RawFd, iovecs: &[libc::iovec]) -> isize {
     unsafe { libc::writev(fd, iovecs.as_ptr(), iovecs.len() as libc::c_int) }
 }
 
-/// `RWF_NOSIGNAL`, since Linux 6.18.
-const NO_SIGNAL: libc::c_int = 0x100;
-
-/// Set once the kernel has said that it does not know that flag.
-static NO_FLAG: AtomicBool = AtomicBool::new(false);
-
 #[inline(never)]
 fn write_to_pipe(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
-    if !NO_FLAG.load(Relaxed) {
-        let count = iovecs.len() as libc::c_int;
-        // SAFETY: whoever made the buffers vouches for them. An offset of -1 is the file's own.
-        let written =
-            retry(|| unsafe { libc::pwritev2(fd, iovecs.as_ptr(), count, -1, NO_SIGNAL) });
-        match written {
-            Err(Errno::ENOTSUP | Errno::EINVAL | Errno::ENOSYS) => NO_FLAG.store(true, Relaxed),
-            written => return written,
-        }
+    // SAFETY: whoever made the buffers vouches for them.
+    if let Some(written) = unsafe { platform::stream::write_without_sigpipe(fd, iovecs) } {
+        return written;
     }
     // SAFETY: whoever made the buffers vouches for them.
     without_sigpipe(|| retry(|| unsafe { writev(fd, iovecs) }))
@@ -222,7 +207,7 @@ mod tests {
             calls += 1;
             error.map_or(7, |&error| {
                 // SAFETY: the address is this thread's own errno.
-                unsafe { *libc::__errno_location() = error };
+                unsafe { *crate::platform::errno::location() = error };
                 -1
             })
         });

@@ -6,9 +6,8 @@
 //! never waited for in [`reset`]: a signal handler that finds it taken has interrupted the
 //! very thread that holds it.
 
-use crate::fallible::Short;
 use crate::fd::{self, Descriptor};
-use crate::{Errno, RawFd, check};
+use crate::{Errno, RawFd, check, platform};
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -86,31 +85,23 @@ pub fn size(fd: RawFd) -> Result<(u16, u16), Errno> {
     Ok((size.ws_col, size.ws_row))
 }
 
-/// Whether the descriptor is the controlling side of a pseudo-terminal.
-fn is_master(fd: RawFd) -> bool {
-    let mut number: libc::c_uint = 0;
-    // SAFETY: TIOCGPTN fills `number` or fails.
-    unsafe { libc::ioctl(fd, libc::TIOCGPTN, &raw mut number) == 0 }
-}
-
 /// Opens the terminal behind a descriptor once more, for the same directions, so that this
 /// can be made non-blocking without its becoming so for everybody who has inherited it.
 ///
 /// `None` if that is impossible: the controlling side of a pseudo-terminal has no second
 /// way in, and the terminal may be another user's.
 pub fn reopen(fd: RawFd) -> Option<Descriptor> {
-    if is_master(fd) {
+    if platform::terminal::is_controller(fd) {
         return None;
     }
     let direction = fd::status_flags(fd).ok()? & libc::O_ACCMODE;
     let flags = direction | libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    // The kernel's own link leads to the terminal even where its name is out of sight, in a
-    // container for example; the name helps where there is no /proc.
-    let link = Short::format(format_args!("/proc/self/fd/{fd}"));
-    open(link.as_c_str(), flags).or_else(|| {
-        let mut room = [0; 256];
-        open(name(fd, &mut room)?, flags)
-    })
+    let path = platform::terminal::path_of(fd);
+    path.and_then(|path| open(path.as_c_str(), flags))
+        .or_else(|| {
+            let mut room = [0; 256];
+            open(name(fd, &mut room)?, flags)
+        })
 }
 
 fn open(path: &CStr, flags: libc::c_int) -> Option<Descriptor> {
@@ -185,9 +176,8 @@ pub fn forget(fd: RawFd) -> bool {
 /// no lock and leaves `errno` as it found it. `EBUSY` if the settings are being remembered
 /// at this moment.
 pub fn reset() -> Result<(), Errno> {
-    // SAFETY: errno's location is valid for the calling thread.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above; the value is put back below.
+    let errno = platform::errno::location();
+    // SAFETY: the location is valid for the calling thread; the value is put back below.
     let saved = unsafe { *errno };
     let result = REMEMBERED.try_with(|terminal| match terminal {
         Some((fd, settings)) => settings.apply(*fd),

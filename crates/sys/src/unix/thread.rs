@@ -5,23 +5,22 @@
 //! or has ended after being detached; who passes one vouches for that.
 
 use crate::fallible::Arc;
+use crate::platform;
 use crate::sync::check_number;
 use crate::{Errno, check};
-use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};
+use rustix::process::{Resource, getrlimit};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
+
+pub use crate::platform::thread::{
+    CPU_SETSIZE, CpuSet, NAME_SIZE, affinity, current_cpu, name, set_affinity, set_name,
+};
 
 /// The C library's identifier of a thread.
 pub type ThreadId = libc::pthread_t;
 
 /// What a thread runs, as libuv declares it.
 pub type Entry = unsafe extern "C" fn(*mut c_void);
-
-/// How many processors an affinity mask can speak of.
-pub const CPU_SETSIZE: usize = libc::CPU_SETSIZE as usize;
-
-/// The length that Linux has room for in a thread's name, with the NUL.
-pub const NAME_SIZE: usize = 16;
 
 /// The stack of a thread when the limit on the main thread's stack says nothing useful.
 const FALLBACK_STACK_SIZE: usize = 2 << 20;
@@ -69,7 +68,7 @@ pub unsafe fn create(
     let stack_size = self::stack_size(stack_size)?;
     // SAFETY: the two types differ in that the C library expects a result, which nobody asks
     // for: `join` passes null. Calling through the other type leaves it undefined what the
-    // result is, and nothing else, in every calling convention that Linux has. With a function of
+    // result is, and nothing else, in every calling convention of these systems. With a function of
     // ours in between, `pthread_exit` in the callback would have to unwind through Rust.
     let entry =
         unsafe { std::mem::transmute::<Entry, extern "C" fn(*mut c_void) -> *mut c_void>(entry) };
@@ -174,110 +173,6 @@ pub fn current() -> ThreadId {
     unsafe { libc::pthread_self() }
 }
 
-/// Names the calling thread. What is longer than Linux has room for is cut.
-pub fn set_name(name: &CStr) -> Result<(), Errno> {
-    let mut short = [0u8; NAME_SIZE];
-    let len = name.count_bytes().min(NAME_SIZE - 1);
-    short[..len].copy_from_slice(&name.to_bytes()[..len]);
-    // SAFETY: the name ends in a NUL.
-    check_number(unsafe { libc::pthread_setname_np(current(), short.as_ptr().cast()) })
-}
-
-/// The name of a thread, up to the first NUL.
-///
-/// # Safety
-///
-/// The identifier is valid.
-pub unsafe fn name(thread: ThreadId) -> Result<[u8; NAME_SIZE], Errno> {
-    let mut name = [0u8; NAME_SIZE];
-    // SAFETY: there is room for the longest name; the caller vouches for the thread.
-    check_number(unsafe {
-        libc::pthread_getname_np(thread, name.as_mut_ptr().cast(), name.len())
-    })?;
-    Ok(name)
-}
-
-/// A set of processors.
-#[derive(Clone, Copy)]
-pub struct CpuSet(libc::cpu_set_t);
-
-impl CpuSet {
-    /// The empty set.
-    pub fn new() -> CpuSet {
-        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-        // SAFETY: a set is an array of bits, for which zero is a value.
-        unsafe {
-            libc::CPU_ZERO(set.assume_init_mut());
-            CpuSet(set.assume_init())
-        }
-    }
-
-    fn assert_fits(cpu: usize) {
-        assert!(cpu < CPU_SETSIZE, "processor {cpu} is not in the set");
-    }
-
-    /// Adds a processor, whose number is below [`CPU_SETSIZE`].
-    pub fn insert(&mut self, cpu: usize) {
-        Self::assert_fits(cpu);
-        // SAFETY: the number was just checked.
-        unsafe { libc::CPU_SET(cpu, &mut self.0) }
-    }
-
-    /// Whether a processor, whose number is below [`CPU_SETSIZE`], is in the set.
-    pub fn contains(&self, cpu: usize) -> bool {
-        Self::assert_fits(cpu);
-        // SAFETY: the number was just checked.
-        unsafe { libc::CPU_ISSET(cpu, &self.0) }
-    }
-
-    /// How many processors are in the set.
-    pub fn count(&self) -> usize {
-        // SAFETY: the set is initialised, as all of our sets are.
-        unsafe { libc::CPU_COUNT(&self.0) as usize }
-    }
-}
-
-impl Default for CpuSet {
-    fn default() -> CpuSet {
-        CpuSet::new()
-    }
-}
-
-impl std::fmt::Debug for CpuSet {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let members = (0..CPU_SETSIZE).filter(|&cpu| self.contains(cpu));
-        f.debug_set().entries(members).finish()
-    }
-}
-
-/// The processors that a thread may run on.
-///
-/// # Safety
-///
-/// The identifier is valid.
-pub unsafe fn affinity(thread: ThreadId) -> Result<CpuSet, Errno> {
-    let mut set = CpuSet::new();
-    // SAFETY: the set has that size; the caller vouches for the thread.
-    check_number(unsafe { libc::pthread_getaffinity_np(thread, size_of_val(&set.0), &mut set.0) })?;
-    Ok(set)
-}
-
-/// Sets which processors a thread may run on.
-///
-/// # Safety
-///
-/// The identifier is valid.
-pub unsafe fn set_affinity(thread: ThreadId, set: &CpuSet) -> Result<(), Errno> {
-    // SAFETY: the set has that size; the caller vouches for the thread.
-    check_number(unsafe { libc::pthread_setaffinity_np(thread, size_of_val(&set.0), &set.0) })
-}
-
-/// The processor that the calling thread runs on, or has just run on.
-pub fn current_cpu() -> Result<c_int, Errno> {
-    // SAFETY: it takes no arguments.
-    check(unsafe { libc::sched_getcpu() })
-}
-
 /// How much a thread is favoured, in libuv's five steps.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,13 +205,6 @@ impl Priority {
     }
 }
 
-/// Whether a thread's priority is its niceness, which Linux lets us reach only for the calling
-/// thread, as there is no way from a C library's identifier to the kernel's.
-fn goes_by_niceness(thread: ThreadId, policy: c_int) -> bool {
-    // SAFETY: the function compares two numbers.
-    policy == libc::SCHED_OTHER && unsafe { libc::pthread_equal(thread, current()) } != 0
-}
-
 /// # Safety
 ///
 /// The identifier is valid.
@@ -334,8 +222,8 @@ unsafe fn scheduling(thread: ThreadId) -> Result<(c_int, libc::sched_param), Err
     }
 }
 
-/// A thread's priority: the niceness of the calling thread under the default scheduling
-/// policy, and what that policy calls a priority otherwise.
+/// A thread's priority: its niceness, where the platform has one for it, or what its scheduling policy
+/// calls a priority.
 ///
 /// # Safety
 ///
@@ -343,10 +231,9 @@ unsafe fn scheduling(thread: ThreadId) -> Result<(c_int, libc::sched_param), Err
 pub unsafe fn priority(thread: ThreadId) -> Result<i32, Errno> {
     // SAFETY: the caller vouches for the thread.
     let (policy, parameters) = unsafe { scheduling(thread) }?;
-    match goes_by_niceness(thread, policy) {
-        // To Linux, "no process in particular" is the calling thread.
-        true => Ok(getpriority_process(None)?),
-        false => Ok(parameters.sched_priority),
+    match platform::thread::niceness(thread, policy) {
+        Some(niceness) => niceness,
+        None => Ok(parameters.sched_priority),
     }
 }
 
@@ -358,8 +245,8 @@ pub unsafe fn priority(thread: ThreadId) -> Result<i32, Errno> {
 pub unsafe fn set_priority(thread: ThreadId, priority: Priority) -> Result<(), Errno> {
     // SAFETY: the caller vouches for the thread.
     let (policy, mut parameters) = unsafe { scheduling(thread) }?;
-    if goes_by_niceness(thread, policy) {
-        return Ok(setpriority_process(None, priority.niceness())?);
+    if let Some(set) = platform::thread::set_niceness(thread, policy, priority.niceness()) {
+        return set;
     }
     // SAFETY: these two take no pointers.
     let (min, max) = unsafe {

@@ -1,17 +1,16 @@
 //! Copying between files inside the kernel.
 //!
-//! There are three ways, tried from the best to the most general one:
-//! [copy_file_range](https://man7.org/linux/man-pages/man2/copy_file_range.2.html), which may
-//! share blocks or copy on the server's side;
-//! [sendfile](https://man7.org/linux/man-pages/man2/sendfile.2.html); and reading and writing.
+//! There are three ways, tried from the best to the most general one: the platform's `copy_range`,
+//! which may share blocks or copy on the server's side; its `send_file`; and reading and writing.
 //! Which pairs of files each of the first two takes depends on the kernel, the file systems and
-//! what filters system calls, so a refusal says nothing more than "not this way".
+//! filters of system calls, so that a refusal only means that the next way is to be tried.
 
 use super::stat::{Stat, Timestamp};
 use super::time::Time;
 use super::{check_bytes, file, path, retry, stat, time};
+use crate::platform::copy::{clone, copy_range, is_refusal, is_windows_share, send_file};
 use crate::poll::{POLLOUT, poll, pollfd};
-use crate::{Errno, RawFd, check};
+use crate::{Errno, RawFd};
 use std::ffi::CStr;
 
 /// How much one round of reading and writing moves.
@@ -35,62 +34,8 @@ pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result
     read_and_write(output, input, offset, len)
 }
 
-/// Whether an error of the first two ways may only mean that this way is closed: not built in,
-/// forbidden by a sandbox, across file systems, not for this kind of file or this file system,
-/// or not for a pipe. If there is more to it, the next way says so too.
-fn is_refusal(error: Errno) -> bool {
-    matches!(
-        error,
-        Errno::ENOSYS
-            | Errno::EPERM
-            | Errno::EACCES
-            | Errno::EXDEV
-            | Errno::EINVAL
-            | Errno::ENOTSUP
-            | Errno::ETXTBSY
-            | Errno::ENOTSOCK
-            | Errno::ESPIPE
-    )
-}
-
-fn copy_range(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
-    let null = std::ptr::null_mut();
-    // SAFETY: the offset lives through the call, null asks for the file's own position, and any
-    // number is allowed as a descriptor.
-    retry(|| check_bytes(unsafe { libc::copy_file_range(input, offset, output, null, len, 0) }))
-}
-
-/// Sends until `len` bytes are through or the input ends: unlike a file, a pipe or a socket
-/// takes only what it has room for, and is waited for. An error after the first byte shows in
-/// the count only.
-fn send_file(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
-    let mut sent = 0;
-    while sent < len {
-        let result = retry(|| {
-            // SAFETY: the offset lives through the call, and any number is allowed as a
-            // descriptor.
-            check_bytes(unsafe { libc::sendfile(output, input, offset, len - sent) })
-        });
-        let waited = match result {
-            Ok(0) => break,
-            Ok(count) => {
-                sent += count;
-                Ok(())
-            }
-            Err(Errno::EAGAIN) => wait_for_room(output),
-            Err(error) => Err(error),
-        };
-        match waited {
-            Err(error) if sent == 0 => return Err(error),
-            Err(_) => break,
-            Ok(()) => {}
-        }
-    }
-    Ok(sent)
-}
-
 /// Waits until a non-blocking descriptor takes more.
-fn wait_for_room(fd: RawFd) -> Result<(), Errno> {
+pub(crate) fn wait_for_room(fd: RawFd) -> Result<(), Errno> {
     let mut wait = [pollfd {
         fd,
         events: POLLOUT as i16,
@@ -264,25 +209,15 @@ fn copy_open(
     Ok(())
 }
 
-/// The file systems of Windows shares: they refuse to change modes, though they may have made
-/// the file with the mode that was asked for.
-const WINDOWS_SHARES: [u64; 3] = [0x517b, 0xff53_4d42, 0xfe53_4d42];
-
 fn set_mode(fd: RawFd, mode: u32) -> Result<(), Errno> {
     match file::set_mode(fd, mode & 0o7777) {
         Err(Errno::EPERM) => match stat::fstatfs(fd) {
-            Ok(system) if WINDOWS_SHARES.contains(&system.type_) => Ok(()),
+            // They refuse to change modes, though they may have made the file with the right one.
+            Ok(system) if is_windows_share(&system) => Ok(()),
             _ => Err(Errno::EPERM),
         },
         result => result,
     }
-}
-
-/// Makes the target share all blocks of the source:
-/// <https://man7.org/linux/man-pages/man2/ioctl_ficlone.2.html>.
-fn clone(source: RawFd, target: RawFd) -> Result<(), Errno> {
-    // SAFETY: FICLONE takes a descriptor, and any number is allowed as one.
-    retry(|| check(unsafe { libc::ioctl(target, libc::FICLONE, source) }).map(drop))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! The entries `.` and `..` are never reported.
 
+use crate::platform::errno;
 use crate::{Errno, check};
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -59,7 +60,7 @@ impl Dir {
         loop {
             // SAFETY: errno's location is valid for the calling thread. Only errno tells the
             // end of the directory from a failure.
-            unsafe { *libc::__errno_location() = 0 };
+            unsafe { *errno::location() = 0 };
             // SAFETY: the stream is open and ours.
             let entry = unsafe { libc::readdir(self.0.as_ptr()) };
             let Some(entry) = NonNull::new(entry) else {

@@ -6,6 +6,8 @@ use rustix::fs::{Mode, OFlags};
 use std::ffi::CStr;
 use std::os::fd::IntoRawFd;
 
+pub use crate::platform::file::is_gone_with;
+
 /// Opens a file, close-on-exec: <https://man7.org/linux/man-pages/man2/open.2.html>. The flags
 /// and the mode are the kernel's.
 pub fn open(path: &CStr, flags: i32, mode: u32) -> Result<RawFd, Errno> {
@@ -15,9 +17,8 @@ pub fn open(path: &CStr, flags: i32, mode: u32) -> Result<RawFd, Errno> {
     Ok(file.into_raw_fd())
 }
 
-/// Closes a descriptor: <https://man7.org/linux/man-pages/man2/close.2.html>. An interruption
-/// is no failure: Linux has let go of the number by then, and a second call might hit somebody
-/// else's descriptor.
+/// Closes a descriptor: <https://man7.org/linux/man-pages/man2/close.2.html>. An error after which
+/// the descriptor [is closed all the same](is_gone_with) is no failure.
 pub fn close(fd: RawFd) -> Result<(), Errno> {
     // SAFETY: any number is allowed; whether the descriptor is the caller's to close is a
     // promise among the users of numbers, not one about memory.
@@ -25,11 +26,6 @@ pub fn close(fd: RawFd) -> Result<(), Errno> {
         Err(error) if !is_gone_with(error) => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Whether a descriptor whose closing has reported this error is closed without fail.
-pub fn is_gone_with(error: Errno) -> bool {
-    matches!(-error.code(), libc::EINTR | libc::EINPROGRESS)
 }
 
 /// Writes the file's data and everything about it to the disk:

@@ -10,8 +10,8 @@ use crate::{Errno, RawFd};
 /// A piece of memory, as the kernel describes it.
 pub use libc::iovec as Buffer;
 
-/// How many buffers one system call takes: Linux's `UIO_MAXIOV`, the same on all machines.
-pub const MAX_BUFFERS: usize = 1024;
+/// How many buffers one system call takes.
+pub use crate::platform::buffer::IOV_MAX as MAX_BUFFERS;
 
 /// Reads into the buffers, one after the other, from `offset` or from the file's own position,
 /// which then moves. Less than the buffers hold is no error, and zero is the end of the file.

@@ -7,7 +7,7 @@
 //!
 //! A call that a signal interrupted is made again, with two exceptions that are libuv's:
 //! [`io::read`] reports it, since its caller may want to look at what the signal was about, and
-//! [`file::close`] counts it as done, since on Linux the descriptor is gone by then.
+//! [`file::close`] counts it as done where the descriptor is gone by then.
 
 pub mod copy;
 pub mod dir;
@@ -20,7 +20,7 @@ pub mod time;
 use crate::Errno;
 
 /// Makes a call again for as long as signals interrupt it.
-fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
             Err(Errno::EINTR) => {}
@@ -30,6 +30,6 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
 }
 
 /// Turns libc's "-1 and errno" into a number of bytes.
-fn check_bytes(bytes: libc::ssize_t) -> Result<usize, Errno> {
+pub(crate) fn check_bytes(bytes: libc::ssize_t) -> Result<usize, Errno> {
     usize::try_from(bytes).map_err(|_| Errno::last())
 }

@@ -1,11 +1,11 @@
-//! What is known about a file: <https://man7.org/linux/man-pages/man2/statx.2.html>, and about
+//! What is known about a file: <https://man7.org/linux/man-pages/man2/stat.2.html>, and about
 //! a file system: <https://man7.org/linux/man-pages/man2/statfs.2.html>.
 
 use super::retry;
-use crate::{Errno, RawFd, check};
+use crate::platform::stat::query;
+use crate::{Errno, RawFd, check, platform};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// What is known about a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,80 +69,21 @@ pub fn lstat(path: &CStr) -> Result<Stat, Errno> {
 
 /// Asks about an open file.
 pub fn fstat(fd: RawFd) -> Result<Stat, Errno> {
-    // One negative number stands for the current directory, which is nobody's open file.
+    // One negative number stands for the current directory, which is no open file.
     if fd < 0 {
         return Err(Errno::EBADF);
     }
-    query(fd, c"", libc::AT_EMPTY_PATH)
+    platform::stat::query_open(fd)
 }
 
-/// All that stat(2) tells and the birth time.
-pub(crate) const MASK: u32 = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
-
-/// Set once the kernel, or what filters its calls, has said that there is no `statx`.
-static NO_STATX: AtomicBool = AtomicBool::new(false);
-
-#[inline]
-fn query(dir: RawFd, path: &CStr, flags: libc::c_int) -> Result<Stat, Errno> {
-    if NO_STATX.load(Relaxed) {
-        return query_without_birth_time(dir, path, flags);
-    }
-    let mut found = MaybeUninit::<libc::statx>::uninit();
-    let result = retry(|| {
-        // SAFETY: the path lives through the call, and there is room for the answer.
-        check(unsafe { libc::statx(dir, path.as_ptr(), flags, MASK, found.as_mut_ptr()) })
-    });
-    match result {
-        // SAFETY: the kernel has filled it in.
-        Ok(_) => Ok(Stat::from(unsafe { found.assume_init_ref() })),
-        Err(error) => match error {
-            // Sandboxes that do not know the call refuse it with EPERM, which stat(2) never
-            // says; so do some network file systems with EOPNOTSUPP.
-            Errno::ENOSYS | Errno::EPERM | Errno::ENOTSUP => {
-                NO_STATX.store(error != Errno::ENOTSUP, Relaxed);
-                query_without_birth_time(dir, path, flags)
-            }
-            error => Err(error),
-        },
-    }
-}
-
+/// Asks as POSIX has it, without the birth time, for the path below a directory.
 #[cold]
-fn query_without_birth_time(dir: RawFd, path: &CStr, flags: i32) -> Result<Stat, Errno> {
+pub(crate) fn query_posix(dir: RawFd, path: &CStr, flags: i32) -> Result<Stat, Errno> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the path lives through the call, and there is room for the answer.
     retry(|| check(unsafe { libc::fstatat(dir, path.as_ptr(), found.as_mut_ptr(), flags) }))?;
     // SAFETY: the kernel has filled it in.
     Ok(Stat::from(unsafe { found.assume_init_ref() }))
-}
-
-impl From<&libc::statx> for Stat {
-    fn from(found: &libc::statx) -> Stat {
-        let time = |time: &libc::statx_timestamp| Timestamp {
-            seconds: time.tv_sec,
-            nanoseconds: time.tv_nsec,
-        };
-        let has_birth_time = found.stx_mask & libc::STATX_BTIME != 0;
-        Stat {
-            dev: libc::makedev(found.stx_dev_major, found.stx_dev_minor),
-            mode: found.stx_mode.into(),
-            nlink: found.stx_nlink.into(),
-            uid: found.stx_uid,
-            gid: found.stx_gid,
-            rdev: libc::makedev(found.stx_rdev_major, found.stx_rdev_minor),
-            ino: found.stx_ino,
-            size: found.stx_size,
-            blksize: found.stx_blksize.into(),
-            blocks: found.stx_blocks,
-            atime: time(&found.stx_atime),
-            mtime: time(&found.stx_mtime),
-            ctime: time(&found.stx_ctime),
-            birthtime: match has_birth_time {
-                true => time(&found.stx_btime),
-                false => Timestamp::default(),
-            },
-        }
-    }
 }
 
 impl From<&libc::stat> for Stat {
@@ -187,21 +128,6 @@ pub struct FileSystem {
     pub frsize: u64,
 }
 
-impl From<&libc::statfs> for FileSystem {
-    fn from(found: &libc::statfs) -> FileSystem {
-        FileSystem {
-            type_: found.f_type as u64,
-            bsize: found.f_bsize as u64,
-            blocks: found.f_blocks,
-            bfree: found.f_bfree,
-            bavail: found.f_bavail,
-            files: found.f_files,
-            ffree: found.f_ffree,
-            frsize: found.f_frsize as u64,
-        }
-    }
-}
-
 /// Asks about the file system that `path` is in.
 pub fn statfs(path: &CStr) -> Result<FileSystem, Errno> {
     let mut found = MaybeUninit::<libc::statfs>::uninit();
@@ -223,21 +149,6 @@ pub fn fstatfs(fd: RawFd) -> Result<FileSystem, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_ways_of_asking_agree() {
-        for path in [c"/", c"/dev/null", c"/proc/self/exe"] {
-            for flags in [0, libc::AT_SYMLINK_NOFOLLOW] {
-                let with = query(libc::AT_FDCWD, path, flags).unwrap();
-                let without = query_without_birth_time(libc::AT_FDCWD, path, flags).unwrap();
-                let with = Stat {
-                    birthtime: Timestamp::default(),
-                    ..with
-                };
-                assert_eq!(with, without, "{path:?}");
-            }
-        }
-    }
 
     #[test]
     fn no_negative_number_is_an_open_file() {

@@ -1,0 +1,10 @@
+//! Numbers of `<netdb.h>` that the libc crate does not have.
+
+use std::ffi::c_int;
+
+pub(crate) const EAI_ADDRFAMILY: c_int = -9;
+pub(crate) const EAI_CANCELED: c_int = -101;
+
+/// Room for the longest name of a host, and of a service, with the NUL.
+pub(crate) const NI_MAXHOST: usize = 1025;
+pub(crate) const NI_MAXSERV: usize = 32;

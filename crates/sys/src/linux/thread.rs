@@ -1,0 +1,143 @@
+//! Names, processors and niceness of threads:
+//! <https://man7.org/linux/man-pages/man3/pthread_setname_np.3.html>,
+//! <https://man7.org/linux/man-pages/man3/pthread_setaffinity_np.3.html>.
+
+use crate::sync::check_number;
+use crate::thread::{ThreadId, current};
+use crate::{Errno, check};
+use rustix::process::{getpriority_process, setpriority_process};
+use std::ffi::{CStr, c_int};
+use std::mem::MaybeUninit;
+
+/// How many processors an affinity mask can speak of.
+pub const CPU_SETSIZE: usize = libc::CPU_SETSIZE as usize;
+
+/// The length that Linux has room for in a thread's name, with the NUL.
+pub const NAME_SIZE: usize = 16;
+
+/// Names the calling thread. What is longer than Linux has room for is cut.
+pub fn set_name(name: &CStr) -> Result<(), Errno> {
+    let mut short = [0u8; NAME_SIZE];
+    let len = name.count_bytes().min(NAME_SIZE - 1);
+    short[..len].copy_from_slice(&name.to_bytes()[..len]);
+    // SAFETY: the name ends in a NUL.
+    check_number(unsafe { libc::pthread_setname_np(current(), short.as_ptr().cast()) })
+}
+
+/// The name of a thread, up to the first NUL.
+///
+/// # Safety
+///
+/// The identifier is valid.
+pub unsafe fn name(thread: ThreadId) -> Result<[u8; NAME_SIZE], Errno> {
+    let mut name = [0u8; NAME_SIZE];
+    // SAFETY: there is room for the longest name; the caller vouches for the thread.
+    check_number(unsafe {
+        libc::pthread_getname_np(thread, name.as_mut_ptr().cast(), name.len())
+    })?;
+    Ok(name)
+}
+
+/// A set of processors.
+#[derive(Clone, Copy)]
+pub struct CpuSet(libc::cpu_set_t);
+
+impl CpuSet {
+    /// The empty set.
+    pub fn new() -> CpuSet {
+        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: a set is an array of bits, for which zero is a value.
+        unsafe {
+            libc::CPU_ZERO(set.assume_init_mut());
+            CpuSet(set.assume_init())
+        }
+    }
+
+    fn assert_fits(cpu: usize) {
+        assert!(cpu < CPU_SETSIZE, "processor {cpu} is not in the set");
+    }
+
+    /// Adds a processor, whose number is below [`CPU_SETSIZE`].
+    pub fn insert(&mut self, cpu: usize) {
+        Self::assert_fits(cpu);
+        // SAFETY: the number was just checked.
+        unsafe { libc::CPU_SET(cpu, &mut self.0) }
+    }
+
+    /// Whether a processor, whose number is below [`CPU_SETSIZE`], is in the set.
+    pub fn contains(&self, cpu: usize) -> bool {
+        Self::assert_fits(cpu);
+        // SAFETY: the number was just checked.
+        unsafe { libc::CPU_ISSET(cpu, &self.0) }
+    }
+
+    /// How many processors are in the set.
+    pub fn count(&self) -> usize {
+        // SAFETY: the set is initialised, as all of our sets are.
+        unsafe { libc::CPU_COUNT(&self.0) as usize }
+    }
+}
+
+impl Default for CpuSet {
+    fn default() -> CpuSet {
+        CpuSet::new()
+    }
+}
+
+impl std::fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let members = (0..CPU_SETSIZE).filter(|&cpu| self.contains(cpu));
+        f.debug_set().entries(members).finish()
+    }
+}
+
+/// The processors that a thread may run on.
+///
+/// # Safety
+///
+/// The identifier is valid.
+pub unsafe fn affinity(thread: ThreadId) -> Result<CpuSet, Errno> {
+    let mut set = CpuSet::new();
+    // SAFETY: the set has that size; the caller vouches for the thread.
+    check_number(unsafe { libc::pthread_getaffinity_np(thread, size_of_val(&set.0), &mut set.0) })?;
+    Ok(set)
+}
+
+/// Sets which processors a thread may run on.
+///
+/// # Safety
+///
+/// The identifier is valid.
+pub unsafe fn set_affinity(thread: ThreadId, set: &CpuSet) -> Result<(), Errno> {
+    // SAFETY: the set has that size; the caller vouches for the thread.
+    check_number(unsafe { libc::pthread_setaffinity_np(thread, size_of_val(&set.0), &set.0) })
+}
+
+/// The processor that the calling thread runs on, or has just run on.
+pub fn current_cpu() -> Result<c_int, Errno> {
+    // SAFETY: it takes no arguments.
+    check(unsafe { libc::sched_getcpu() })
+}
+
+/// Whether a thread's priority is its niceness. Linux has one for every thread under the default scheduling
+/// policy, but only that of the calling thread can be reached: there is no way from the C library's
+/// identifier to the kernel's.
+fn goes_by_niceness(thread: ThreadId, policy: c_int) -> bool {
+    // SAFETY: the function compares two numbers.
+    policy == libc::SCHED_OTHER && unsafe { libc::pthread_equal(thread, current()) } != 0
+}
+
+/// The niceness of a thread with that scheduling policy. `None` if its priority is something else.
+pub(crate) fn niceness(thread: ThreadId, policy: c_int) -> Option<Result<i32, Errno>> {
+    // The number 0, which stands for "this process" in POSIX, is the calling thread here.
+    goes_by_niceness(thread, policy).then(|| Ok(getpriority_process(None)?))
+}
+
+/// Sets the niceness of a thread with that scheduling policy. `None` if its priority is something else.
+pub(crate) fn set_niceness(
+    thread: ThreadId,
+    policy: c_int,
+    niceness: i32,
+) -> Option<Result<(), Errno>> {
+    goes_by_niceness(thread, policy).then(|| Ok(setpriority_process(None, niceness)?))
+}
