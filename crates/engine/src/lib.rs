@@ -16,7 +16,7 @@
 //! | async handles, wake-ups from other threads | `wakeup.rs`; closing them: `gate.rs` |
 //! | the count of requests in progress | `request.rs` |
 //! | requests of the thread pool | `work.rs`; the pool itself: `pool/` |
-//! | requests for files on an io_uring | `ring.rs` |
+//! | requests for files on a ring | `ring.rs` |
 //! | poll handles | `poll.rs` |
 //! | streams: read, write, connect, listen | `stream/` |
 //! | TCP, pipes, terminals | `tcp.rs`, `pipe.rs`, `tty.rs` |
@@ -67,10 +67,10 @@ pub use blacklight_sys::datagram::{
     AddressRef, BATCH, Datagram, Inbox, Outbox, Report, SenderRoom,
 };
 pub use blacklight_sys::fd::{Descriptor, SharedFd};
-pub use blacklight_sys::io_uring::Operation;
 pub use blacklight_sys::job::Job;
 pub use blacklight_sys::multicast::{Group, Interface};
 pub use blacklight_sys::process::{Command, SpawnError, Stdio, Strings, StringsBuf};
+pub use blacklight_sys::ring::Operation;
 pub use blacklight_sys::socket::Address;
 pub use blacklight_sys::{Errno, RawFd, Timeout};
 pub use engine::Engine;

@@ -35,7 +35,7 @@
 //! compare-and-swap, so no push waits for another, and whoever pushes wakes the loop as above.
 
 use crate::slab::NIL;
-use crate::sync::{AtomicU32, AtomicU64, SharedEventFd, shared_eventfd};
+use crate::sync::{AtomicU32, AtomicU64, SharedWaker, shared_waker};
 use blacklight_sys::Errno;
 use blacklight_sys::fallible::Arc;
 use std::sync::OnceLock;
@@ -168,7 +168,7 @@ pub struct Mailbox {
     /// senders take [`ASLEEP`] back.
     pub(crate) sleep: AtomicU64,
     /// Shared with the process's signal handler.
-    pub(crate) eventfd: SharedEventFd,
+    pub(crate) eventfd: SharedWaker,
     pub(crate) segments: [OnceLock<Segment>; SEGMENTS],
 }
 
@@ -178,7 +178,7 @@ impl Mailbox {
             top: AtomicU32::new(0),
             completed: AtomicU32::new(NIL),
             sleep: AtomicU64::new(ASLEEP),
-            eventfd: shared_eventfd()?,
+            eventfd: shared_waker()?,
             segments: [const { OnceLock::new() }; SEGMENTS],
         })
     }

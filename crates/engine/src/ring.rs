@@ -1,21 +1,21 @@
-//! Requests for files on an io_uring, in place of the thread pool.
+//! Requests for files that the kernel does in the background, on a ring, in place of the thread pool.
 //!
-//! A loop has a ring if it was permitted to, `UV_USE_IO_URING` is a positive number, and the
-//! kernel agrees. It is made for the first request. Whatever a ring does not take is the front
-//! end's to submit to the pool; nobody can rely on a ring.
+//! A loop has a ring if the front end permits it, the environment asks for it, and the platform has
+//! one. The ring is made for the first request. The front end submits every request that the ring does
+//! not take to the pool.
 //!
-//! The kernel signals the mailbox's eventfd when it has completed something, so that any poller
-//! wakes up for it as for other mail. The results are handed out after the pool's, in the same
+//! The kernel signals the mailbox's waker when it has completed something, so that any poller wakes up
+//! for it as for other mail. The results are handed out after the pool's, in the same
 //! phase: those that are there when the phase begins, so that a callback which makes another
 //! request cannot keep the loop in it. A request keeps its loop alive until then.
 //!
-//! A request is known to the kernel by its token, and has no other state here.
+//! The kernel knows a request by its token, and the engine keeps no other state of it.
 
 use crate::engine::Engine;
 use crate::event::Token;
 use crate::mailbox::Mailbox;
 use crate::pool::leading_number;
-use blacklight_sys::io_uring::{Operation, Ring};
+use blacklight_sys::ring::{self, Operation, Ring};
 use blacklight_sys::{Errno, fallible};
 
 /// What a loop has for a ring.
@@ -40,7 +40,7 @@ impl RingState {
     /// Makes the ring, if the environment and the kernel permit it.
     #[cold]
     fn make(mailbox: &Mailbox) -> RingState {
-        let setting = std::env::var_os("UV_USE_IO_URING");
+        let setting = std::env::var_os(ring::SETTING);
         let is_wanted = setting.is_some_and(|setting| {
             let setting = setting.to_string_lossy();
             let setting = setting.trim_start();

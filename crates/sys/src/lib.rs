@@ -21,8 +21,8 @@ mod platform;
 mod unix;
 
 #[cfg(target_os = "linux")]
-pub use linux::{cgroup, epoll, eventfd, inotify, io_uring};
-pub use platform::{cpu, memory};
+pub use linux::{cgroup, epoll};
+pub use platform::{cpu, file_watch, memory, ring, waker};
 pub use unix::{
     buffer, clock, datagram, env, fd, fork_lock, fs, host, inet, interfaces, library, multicast,
     own_process, pair, per_process, pid, poll, process, random, resolver, select, signal, socket,

@@ -22,6 +22,8 @@ pub(crate) use system::datagram;
 pub(crate) use system::errno;
 /// `is_gone_with`: the errors of `close` after which the descriptor is closed.
 pub(crate) use system::file;
+/// `FileWatcher` and its `Record`s: changes to files. `Folder`: a directory that is reached step by step.
+pub use system::file_watch;
 /// `uptime`, `load_averages`, and `numbers`, which reads such figures from a text.
 pub(crate) use system::host;
 /// `physical`, an interface's hardware address, and `belongs_to`, which knows aliases by their names.
@@ -36,6 +38,9 @@ pub(crate) use system::poll;
 pub(crate) use system::random;
 /// Errors and limits of `<netdb.h>`.
 pub(crate) use system::resolver;
+/// `Ring`: requests for files that the kernel does in the background. A platform without one says `ENOSYS` when a
+/// `Ring` is to be made, and the thread pool does all requests.
+pub use system::ring;
 /// `SIGNALS`, the highest number, and signals that POSIX does not name.
 pub(crate) use system::signal;
 /// Options that keep connections alive, and the lengths of Unix sockets' addresses.
@@ -52,3 +57,5 @@ pub(crate) use system::stream;
 pub(crate) use system::terminal;
 /// Names, affinity and niceness of threads.
 pub(crate) use system::thread;
+/// `Waker`: what other threads and signal handlers wake a loop with.
+pub use system::waker;

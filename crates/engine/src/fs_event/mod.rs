@@ -1,17 +1,17 @@
 //! File system event handles: what happens to files and directories.
 //!
-//! A loop has one inotify instance, made when it is first needed. A started handle is a
-//! *monitor*, which lives until the handle is stopped: what the kernel has told before a
-//! handle was stopped and started again concerns the old monitor, and so nobody.
+//! A loop has one file watcher, made when it is first needed. A started handle is a
+//! *monitor*, which lives until the handle is stopped: records from before a handle was stopped
+//! and started again concern the old monitor, and are dropped.
 //!
 //! Records are read into a buffer in batches and handed out one at a time, each to the
-//! monitors that it concerns. Where that stands (`batch`, `targets`, `reports`) is kept
+//! monitors that it concerns. The position in the batch (`batch`, `targets`, `reports`) is kept
 //! here and refers to everything by key, since callbacks may stop and close anything.
 //!
-//! What recursive monitors need beyond that is in `tree.rs`.
+//! `tree.rs` has what recursive monitors need beyond that.
 //!
 //! When the kernel's queue overflows, records are lost. Every monitor is then told that
-//! something has been renamed and changed, without a name, and recursive ones look for
+//! something has been renamed and changed, without a name, and recursive monitors look for
 //! directories that they have missed.
 
 mod tree;
@@ -21,7 +21,7 @@ use crate::event::{Event, Token};
 use crate::handle::Kind;
 use crate::io::Owner;
 use crate::slab::{Key, NIL, Slab};
-use blacklight_sys::inotify::{self, Folder, Inotify, Record};
+use blacklight_sys::file_watch::{Changes, FileWatcher, Folder, MIN_ROOM, Record};
 use blacklight_sys::poll::POLLIN;
 use blacklight_sys::{Errno, RawFd, fallible};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -30,7 +30,7 @@ use tree::{Explore, Node, Watch};
 
 /// Room for a few hundred records.
 const BATCH: usize = 32 * 1024;
-const _: () = assert!(BATCH >= inotify::MIN_ROOM);
+const _: () = assert!(BATCH >= MIN_ROOM);
 
 /// What has happened to a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,10 +54,9 @@ impl Change {
         }
     }
 
-    fn of(mask: u32) -> Change {
-        let changed = mask & (inotify::IN_ATTRIB | inotify::IN_MODIFY) != 0;
-        let renamed = mask & !(inotify::IN_ATTRIB | inotify::IN_MODIFY | inotify::IN_ISDIR) != 0;
-        match changed && !renamed && mask & inotify::IN_ISDIR != 0 {
+    fn of(changes: Changes) -> Change {
+        let (changed, renamed) = (changes.is_change(), changes.is_rename());
+        match changed && !renamed && changes.is_directory() {
             true => Change::FOLDER_CHANGED,
             false => Change(u32::from(renamed) | u32::from(changed) << 1),
         }
@@ -94,7 +93,7 @@ struct Report {
 /// All monitors of a loop.
 #[derive(Debug)]
 pub(crate) struct FsEvents {
-    inotify: Option<Inotify>,
+    files: Option<FileWatcher>,
     watcher: u32,
     monitors: Slab<Monitor>,
     monitor_count: u32,
@@ -125,7 +124,7 @@ pub(crate) struct FsEvents {
 impl FsEvents {
     pub(crate) fn new() -> FsEvents {
         FsEvents {
-            inotify: None,
+            files: None,
             watcher: NIL,
             monitors: Slab::new(),
             monitor_count: 0,
@@ -147,11 +146,11 @@ impl FsEvents {
         }
     }
 
-    fn inotify(&self) -> &Inotify {
-        let Some(inotify) = &self.inotify else {
-            unreachable!("nothing is watched without an instance");
+    fn files(&self) -> &FileWatcher {
+        let Some(files) = &self.files else {
+            unreachable!("nothing is watched without a file watcher");
         };
-        inotify
+        files
     }
 
     fn start(&mut self, token: Token, path: &CStr, recursive: bool) -> Result<u32, Errno> {
@@ -178,8 +177,8 @@ impl FsEvents {
     fn watch_path(&self, monitor: u32) -> Result<i32, Errno> {
         let monitor = &self.monitors[monitor];
         match &monitor.folder {
-            Some(folder) => self.inotify().watch_folder(folder),
-            None => self.inotify().watch(monitor.path()),
+            Some(folder) => self.files().watch_folder(folder),
+            None => self.files().watch(monitor.path()),
         }
     }
 
@@ -241,9 +240,9 @@ impl FsEvents {
         self.at = 0;
         self.targets.clear();
         self.next_target = 0;
-        let Some(inotify) = &self.inotify else { return };
+        let Some(files) = &self.files else { return };
         self.batch.resize(BATCH, 0);
-        let read = inotify.read(&mut self.batch).unwrap_or(0);
+        let read = files.read(&mut self.batch).unwrap_or(0);
         self.batch.truncate(read);
         self.bytes_read += read as u64;
     }
@@ -310,16 +309,16 @@ impl FsEvents {
             self.at = self.batch.len();
             return None;
         };
-        let (wd, mask) = (record.wd, record.mask);
+        let (wd, changes) = (record.wd, record.changes);
         self.record = self.at;
         self.at += record.len;
         self.targets.clear();
         self.next_target = 0;
-        if mask & inotify::IN_Q_OVERFLOW != 0 {
+        if changes.is_overflow() {
             self.overflowed();
         } else if let Some(&watch) = self.by_wd.get(&wd) {
             self.collect_targets(watch);
-            if mask & inotify::IN_IGNORED != 0 {
+            if changes.is_end_of_watch() {
                 self.watch_ended(watch);
             }
         }
@@ -357,7 +356,7 @@ impl FsEvents {
         });
         let change = told.map(|record| {
             self.set_name(node, record.name);
-            Change::of(record.mask)
+            Change::of(record.changes)
         });
         self.batch = batch;
         Some((token, Ok(change?)))
@@ -386,38 +385,37 @@ impl FsEvents {
 
     /// Keeps a tree up to date with a record. Whether it is worth telling.
     fn follow(&mut self, node: u32, record: &Record<'_>) -> bool {
-        use inotify::{IN_CREATE, IN_DELETE, IN_IGNORED, IN_ISDIR, IN_MOVED_FROM, IN_MOVED_TO};
-        let is = |mask| record.mask & mask != 0;
+        let changes = record.changes;
         if record.name.is_empty() {
             let is_root = self.nodes[node].parent == NIL;
-            if is(IN_IGNORED) && is_root {
+            if changes.is_end_of_watch() && is_root {
                 self.drop_children(node);
-            } else if is(IN_IGNORED) {
+            } else if changes.is_end_of_watch() {
                 self.drop_node(node);
             }
-            // What happens to a directory of the tree, the one above it tells by name.
-            return is_root && !is(IN_IGNORED);
+            // A change of a directory inside the tree is told by the directory above it, by name.
+            return is_root && !changes.is_end_of_watch();
         }
-        let was_found =
-            is(IN_CREATE | IN_DELETE | IN_MOVED_FROM) && self.was_found(record.wd, record.name);
-        if is(IN_ISDIR) && is(IN_DELETE | IN_MOVED_FROM) {
+        let was_found = (changes.is_creation() || changes.is_departure())
+            && self.was_found(record.wd, record.name);
+        if changes.is_directory() && changes.is_departure() {
             self.drop_child(node, record.name);
         }
-        if is(IN_CREATE) && was_found {
+        if changes.is_creation() && was_found {
             return false;
         }
-        if is(IN_ISDIR) && is(IN_CREATE | IN_MOVED_TO) {
+        if changes.is_directory() && changes.is_arrival() {
             self.appeared(node, record.name);
         }
         true
     }
 
-    /// Starts over with an inotify instance of this process's own. Returns the first error.
+    /// Starts over with a file watcher of this process's own. Returns the first error.
     fn renew(&mut self) -> Result<(), Errno> {
-        let Some(inotify) = &mut self.inotify else {
+        let Some(files) = &mut self.files else {
             return Ok(());
         };
-        inotify.renew()?;
+        files.renew()?;
         self.forget_batch();
         // The old numbers are the parent's, and may soon be given out again.
         self.by_wd.clear();
@@ -453,7 +451,7 @@ impl Engine {
         if self.fs_event_monitor(index)? != NIL {
             return Err(Errno::EINVAL);
         }
-        self.ensure_inotify()?;
+        self.ensure_file_watcher()?;
         let token = self.handles[index].token;
         let monitor = self.fs_events.start(token, path, recursive)?;
         if let Err(error) = self.io_start(self.fs_events.watcher, POLLIN) {
@@ -465,14 +463,14 @@ impl Engine {
         Ok(())
     }
 
-    fn ensure_inotify(&mut self) -> Result<(), Errno> {
-        if self.fs_events.inotify.is_none() {
-            let inotify = Inotify::new()?;
-            let fd: RawFd = inotify.fd();
+    fn ensure_file_watcher(&mut self) -> Result<(), Errno> {
+        if self.fs_events.files.is_none() {
+            let files = FileWatcher::new()?;
+            let fd: RawFd = files.fd();
             self.poller.check(fd)?;
             self.fs_events.batch.try_reserve_exact(BATCH)?;
             self.fs_events.watcher = self.watchers.insert(fd, Owner::Inotify)?;
-            self.fs_events.inotify = Some(inotify);
+            self.fs_events.files = Some(files);
         }
         Ok(())
     }
@@ -520,7 +518,7 @@ impl Engine {
         self.fs_events.fill();
     }
 
-    /// The poller cannot watch the instance: every handle hears of it.
+    /// The poller cannot watch the file watcher's descriptor: every handle hears of it.
     pub(crate) fn inotify_refused(&mut self, error: Errno) {
         for index in self.fs_events.indices() {
             if let Some(monitor) = self.fs_events.monitor_at(index) {
@@ -535,7 +533,7 @@ impl Engine {
         Some(Event::FsEvent(token, result))
     }
 
-    /// After `fork`: watches with an instance of the child's own.
+    /// After `fork`: watches with a file watcher of the child's own.
     pub(crate) fn fork_fs_events(&mut self) -> Result<(), Errno> {
         self.fs_events.renew()
     }

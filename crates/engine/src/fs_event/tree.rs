@@ -16,8 +16,8 @@ use super::{Change, FsEvents, Report};
 use crate::slab::{Key, NIL};
 use blacklight_sys::Errno;
 use blacklight_sys::fallible::{self, c_string, copied};
+use blacklight_sys::file_watch::Folder;
 use blacklight_sys::fs::dir::{Dir, EntryType};
-use blacklight_sys::inotify::Folder;
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 
@@ -94,7 +94,7 @@ impl FsEvents {
         self.found.remove(&wd);
         if wd != -1 {
             self.by_wd.remove(&wd);
-            self.inotify().unwatch(wd);
+            self.files().unwatch(wd);
         }
     }
 
@@ -292,7 +292,7 @@ impl FsEvents {
         {
             self.report(node, name, Err(error));
         }
-        self.found_until = self.bytes_read + self.inotify().pending();
+        self.found_until = self.bytes_read + self.files().pending();
     }
 
     /// Watches all below a node.
@@ -378,7 +378,7 @@ impl FsEvents {
         how: Explore,
     ) -> Result<Option<(u32, Folder)>, Errno> {
         let opened = within.enter(name).and_then(|folder| {
-            let wd = self.inotify().watch_folder(&folder)?;
+            let wd = self.files().watch_folder(&folder)?;
             Ok((folder, wd))
         });
         let (folder, mut wd) = match opened {
@@ -399,7 +399,7 @@ impl FsEvents {
             }
             // It was somewhere else, and the record of its leaving is still to come.
             self.drop_node(known);
-            wd = self.inotify().watch_folder(&folder)?;
+            wd = self.files().watch_folder(&folder)?;
         }
         self.drop_child(parent, name);
         let node = self.add_node(wd, monitor, parent, name)?;
@@ -469,7 +469,7 @@ impl FsEvents {
         self.queue(monitor, None, result);
     }
 
-    /// Watches a monitor's root with a fresh inotify instance, and all below it, unless the
+    /// Watches a monitor's root with a fresh file watcher, and all below it, unless the
     /// kernel had ended the watch before.
     pub(super) fn watch_again(&mut self, monitor: u32) -> Result<(), Errno> {
         let root = self.monitors[monitor].root;
@@ -493,7 +493,7 @@ impl FsEvents {
 mod tests {
     use super::*;
     use crate::event::Token;
-    use blacklight_sys::inotify::Inotify;
+    use blacklight_sys::file_watch::FileWatcher;
     use std::ffi::CString;
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -503,7 +503,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("blacklight-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         let mut events = FsEvents::new();
-        events.inotify = Some(Inotify::new().unwrap());
+        events.files = Some(FileWatcher::new().unwrap());
         let c_path = CString::new(path.to_str().unwrap()).unwrap();
         let monitor = events.start(Token(1), &c_path, true).unwrap();
         let root = events.monitors[monitor].root;
@@ -513,7 +513,7 @@ mod tests {
     /// Watches a directory below the root, without listing it yet.
     fn watch_only(events: &mut FsEvents, root: u32, path: &Path, name: &str) -> u32 {
         let c_path = CString::new(path.join(name).to_str().unwrap()).unwrap();
-        let wd = events.inotify().watch(&c_path).unwrap();
+        let wd = events.files().watch(&c_path).unwrap();
         let monitor = events.nodes[root].monitor;
         events.add_node(wd, monitor, root, name.as_bytes()).unwrap()
     }
@@ -521,7 +521,7 @@ mod tests {
     /// All that there is to be told.
     fn names(events: &mut FsEvents) -> Vec<String> {
         let mut names = Vec::new();
-        while events.has_leftover() || events.inotify().pending() > 0 {
+        while events.has_leftover() || events.files().pending() > 0 {
             events.fill();
             while let Some((_, result)) = events.next() {
                 let name = String::from_utf8(events.name.clone()).unwrap();
@@ -542,7 +542,7 @@ mod tests {
         fs::write(path.join("x/file"), "text").unwrap();
         fs::create_dir_all(path.join("x/y/z")).unwrap();
         events.explore(node, None, Explore::Aloud).unwrap();
-        events.found_until = events.bytes_read + events.inotify().pending();
+        events.found_until = events.bytes_read + events.files().pending();
         let mut told = names(&mut events);
         told.sort();
         assert_eq!(told, ["x/file 1", "x/file 2", "x/y 1", "x/y/z 1"]);

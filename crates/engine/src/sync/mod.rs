@@ -1,7 +1,7 @@
 //! What threads share: the types of the standard library and of the system layer or, under
 //! `cfg(loom)`, those that let every interleaving of a few threads be tried (see `models`).
 //!
-//! Code whose interleavings are tried takes its atomics, locks, eventfds and threads from here,
+//! Code whose interleavings are tried takes its atomics, locks, wakers and threads from here,
 //! and from nowhere else.
 
 #[cfg(all(test, loom))]
@@ -13,18 +13,18 @@ pub(crate) use modelled::*;
 #[cfg(not(all(test, loom)))]
 mod real {
     use blacklight_sys::Errno;
-    use blacklight_sys::eventfd::EventFd;
     use blacklight_sys::fallible::Arc;
     pub(crate) use blacklight_sys::thread::{Body, Thread};
+    use blacklight_sys::waker::Waker;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::thread::{sleep, yield_now};
 
-    /// The eventfd that a loop shares with those who wake it.
-    pub(crate) type SharedEventFd = Arc<EventFd>;
+    /// The waker that a loop shares with its senders.
+    pub(crate) type SharedWaker = Arc<Waker>;
 
-    pub(crate) fn shared_eventfd() -> Result<SharedEventFd, Errno> {
-        Arc::try_new(EventFd::new()?)
+    pub(crate) fn shared_waker() -> Result<SharedWaker, Errno> {
+        Arc::try_new(Waker::new()?)
     }
 
     /// Lets a moment pass, about so many cycles of the memory.

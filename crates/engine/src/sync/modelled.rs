@@ -5,12 +5,12 @@
 //!   the processor has no such accesses.
 //! - A thread may be [held up](held_up_after) for ever before any access: preempted, or left
 //!   behind by a fork.
-//! - Waiting for the eventfd blocks the modelled thread.
+//! - Waiting for the waker blocks the modelled thread.
 
 use blacklight_sys::Errno;
-use blacklight_sys::eventfd::EventFd;
 use blacklight_sys::fallible::Arc;
 pub(crate) use blacklight_sys::thread::Body;
+use blacklight_sys::waker::Waker;
 use loom::sync::atomic::{Ordering, fence};
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use loom::thread::yield_now;
@@ -141,24 +141,24 @@ atomic!(AtomicUsize, usize);
 arithmetic!(AtomicU32, u32: fetch_add fetch_sub fetch_or fetch_and);
 arithmetic!(AtomicU64, u64: fetch_add fetch_sub fetch_or fetch_and);
 
-/// The eventfd of a loop. What is not modelled is asked of a real one.
+/// The waker of a loop. What is not modelled is asked of a real one.
 #[derive(Debug)]
-pub(crate) struct SharedEventFd {
+pub(crate) struct SharedWaker {
     /// Made when it is asked for.
-    real: OnceLock<Arc<EventFd>>,
+    real: OnceLock<Arc<Waker>>,
     count: Mutex<u64>,
     changed: Condvar,
 }
 
-pub(crate) fn shared_eventfd() -> Result<SharedEventFd, Errno> {
-    Ok(SharedEventFd {
+pub(crate) fn shared_waker() -> Result<SharedWaker, Errno> {
+    Ok(SharedWaker {
         real: OnceLock::new(),
         count: Mutex::new(0),
         changed: Condvar::new(),
     })
 }
 
-impl SharedEventFd {
+impl SharedWaker {
     pub(crate) fn signal(&self) {
         step(Ordering::Relaxed);
         let mut count = self.count.lock().unwrap();
@@ -184,11 +184,11 @@ impl SharedEventFd {
     }
 }
 
-impl Deref for SharedEventFd {
-    type Target = Arc<EventFd>;
+impl Deref for SharedWaker {
+    type Target = Arc<Waker>;
 
-    fn deref(&self) -> &Arc<EventFd> {
-        let real = || Arc::try_new(EventFd::new().unwrap()).unwrap();
+    fn deref(&self) -> &Arc<Waker> {
+        let real = || Arc::try_new(Waker::new().unwrap()).unwrap();
         self.real.get_or_init(real)
     }
 }

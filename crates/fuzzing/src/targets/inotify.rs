@@ -3,7 +3,7 @@
 //! Records lie one after the other inside of the buffer, whatever it says; names are part of their
 //! record, and have neither a NUL nor more than its length.
 
-use blacklight_sys::inotify::Record;
+use blacklight_sys::file_watch::Record;
 
 /// The fixed part of a record.
 const HEADER: usize = 16;
@@ -23,7 +23,10 @@ pub fn run(data: &[u8]) {
         let end = record.name.len();
         assert!(end == whole.len() - HEADER || whole[HEADER + end] == 0);
         let word = |at: usize| u32::from_ne_bytes(*whole[at..].first_chunk().expect("a header"));
-        assert_eq!((record.wd as u32, record.mask), (word(0), word(4)));
+        assert_eq!(
+            (record.wd as u32, record.changes.bits()),
+            (word(0), word(4))
+        );
         assert!(Record::first(&whole[..record.len - 1]).is_none(), "cut");
         at += record.len;
     }

@@ -1,13 +1,14 @@
-//! A counter that other threads and signal handlers add to and a loop waits on:
-//! <https://man7.org/linux/man-pages/man2/eventfd.2.html>.
+//! Waking a loop from other threads and from signal handlers, by a counter that they add to and that the
+//! loop waits on: <https://man7.org/linux/man-pages/man2/eventfd.2.html>.
 
 use super::errno;
 use crate::{Errno, RawFd, check};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A non-blocking, close-on-exec event counter.
+/// A counter of wake-ups, whose descriptor is non-blocking, close-on-exec, and readable while the counter is
+/// not zero.
 #[derive(Debug)]
-pub struct EventFd(OwnedFd);
+pub struct Waker(OwnedFd);
 
 fn create() -> Result<OwnedFd, Errno> {
     // SAFETY: eventfd takes no pointers.
@@ -16,10 +17,10 @@ fn create() -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-impl EventFd {
+impl Waker {
     /// Makes a counter that stands at zero.
-    pub fn new() -> Result<EventFd, Errno> {
-        create().map(EventFd)
+    pub fn new() -> Result<Waker, Errno> {
+        create().map(Waker)
     }
 
     /// The descriptor, to wait on.

@@ -1,4 +1,4 @@
-//! What happens to files and directories:
+//! Watching files and directories for changes:
 //! <https://man7.org/linux/man-pages/man7/inotify.7.html>.
 //!
 //! Directories inside a watched tree are reached step by step from the tree's root, by
@@ -14,13 +14,13 @@ use rustix::fs::{Mode, OFlags};
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-pub use libc::{
+use libc::{
     IN_ATTRIB, IN_CREATE, IN_DELETE, IN_DELETE_SELF, IN_IGNORED, IN_ISDIR, IN_MODIFY, IN_MOVE_SELF,
     IN_MOVED_FROM, IN_MOVED_TO, IN_Q_OVERFLOW,
 };
 
-/// All that is watched for. It is the same for every watch: asking for something else would
-/// take from others who watch the same file.
+/// What every watch is for. The kernel has one mask for each file: a second watch with another
+/// mask would change the first.
 const WATCHED: u32 = IN_ATTRIB
     | IN_CREATE
     | IN_MODIFY
@@ -36,17 +36,74 @@ const HEADER: usize = size_of::<libc::inotify_event>();
 /// Room for at least one record, whatever its name.
 pub const MIN_ROOM: usize = HEADER + libc::NAME_MAX as usize + 1;
 
-/// A non-blocking, close-on-exec inotify instance.
+/// Tells of changes to the files that it watches, by a descriptor that is non-blocking and
+/// close-on-exec.
 #[derive(Debug)]
-pub struct Inotify(OwnedFd);
+pub struct FileWatcher(OwnedFd);
 
-/// One thing that happened.
+/// What has happened to a file, which may be several things at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Changes(u32);
+
+impl Changes {
+    /// The bits that the kernel has set.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    fn any(self, mask: u32) -> bool {
+        self.0 & mask != 0
+    }
+
+    /// The kernel's queue was full, and records are lost. Such a record is about no file.
+    pub fn is_overflow(self) -> bool {
+        self.any(IN_Q_OVERFLOW)
+    }
+
+    /// The watch has ended: its file or file system is gone, or it was taken back.
+    pub fn is_end_of_watch(self) -> bool {
+        self.any(IN_IGNORED)
+    }
+
+    /// The file is a directory.
+    pub fn is_directory(self) -> bool {
+        self.any(IN_ISDIR)
+    }
+
+    /// The content or the attributes have changed.
+    pub fn is_change(self) -> bool {
+        self.any(IN_ATTRIB | IN_MODIFY)
+    }
+
+    /// A name has come, gone or moved, or something else has happened that is no
+    /// [change](Changes::is_change).
+    pub fn is_rename(self) -> bool {
+        self.any(!(IN_ATTRIB | IN_MODIFY | IN_ISDIR))
+    }
+
+    /// The file was created.
+    pub fn is_creation(self) -> bool {
+        self.any(IN_CREATE)
+    }
+
+    /// The file has appeared in the directory: it was created, or moved there.
+    pub fn is_arrival(self) -> bool {
+        self.any(IN_CREATE | IN_MOVED_TO)
+    }
+
+    /// The file is gone from the directory: it was removed, or moved away.
+    pub fn is_departure(self) -> bool {
+        self.any(IN_DELETE | IN_MOVED_FROM)
+    }
+}
+
+/// What the kernel tells about one file.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// The watch that it happened to, or −1.
     pub wd: i32,
-    /// What happened: bits of `IN_*`.
-    pub mask: u32,
+    /// What happened.
+    pub changes: Changes,
     /// The entry of the watched directory that it happened to; empty if it happened to the
     /// watched file itself.
     pub name: &'a [u8],
@@ -62,7 +119,7 @@ impl Record<'_> {
         let name = bytes.get(HEADER..)?.get(..name_len)?;
         Some(Record {
             wd: wd as i32,
-            mask,
+            changes: Changes(mask),
             // The kernel fills up with NULs.
             name: name.split(|&byte| byte == 0).next().unwrap_or_default(),
             len: HEADER + name_len,
@@ -74,10 +131,10 @@ fn create() -> Result<OwnedFd, Errno> {
     Ok(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?)
 }
 
-impl Inotify {
-    /// Makes an instance that watches nothing.
-    pub fn new() -> Result<Inotify, Errno> {
-        create().map(Inotify)
+impl FileWatcher {
+    /// Makes a watcher of nothing.
+    pub fn new() -> Result<FileWatcher, Errno> {
+        create().map(FileWatcher)
     }
 
     /// The descriptor, to wait on.
@@ -116,7 +173,7 @@ impl Inotify {
         rustix::io::ioctl_fionread(&self.0).unwrap_or(0)
     }
 
-    /// Puts a fresh instance behind the same descriptor number, so that a child process no
+    /// Puts a fresh watcher behind the same descriptor number, so that a child process no
     /// longer shares its parent's.
     pub fn renew(&mut self) -> Result<(), Errno> {
         let fresh = create()?;
@@ -175,8 +232,8 @@ mod tests {
         }
         let first = Record::first(&bytes).unwrap();
         assert_eq!(
-            (first.wd, first.mask, first.name),
-            (1, IN_CREATE, &b"file"[..])
+            (first.wd, first.changes, first.name),
+            (1, Changes(IN_CREATE), &b"file"[..])
         );
         let second = Record::first(&bytes[first.len..]).unwrap();
         assert_eq!((second.wd, second.name), (-1, &b""[..]));

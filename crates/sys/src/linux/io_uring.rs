@@ -15,7 +15,7 @@
 //! - A ring belongs to the process that made it. A child made by fork(2) has its memory mapped
 //!   and must leave it alone.
 
-use crate::eventfd::EventFd;
+use super::eventfd::Waker;
 use crate::fs::io::Buffer;
 use crate::poll::{POLLIN, poll, pollfd};
 use crate::{Errno, RawFd, buffer, per_process};
@@ -25,6 +25,9 @@ use std::collections::VecDeque;
 use std::ffi::c_char;
 use std::fmt;
 use std::os::fd::AsRawFd;
+
+/// The environment variable by which the user permits rings, as libuv names it.
+pub const SETTING: &str = "UV_USE_IO_URING";
 
 /// The most requests that a ring has at a time.
 pub const ENTRIES: usize = 256;
@@ -240,7 +243,7 @@ pub struct Ring {
 impl Ring {
     /// Makes a ring that signals `wake` whenever something is complete. Its descriptor is
     /// close-on-exec.
-    pub fn new(wake: &EventFd) -> Result<Ring, Errno> {
+    pub fn new(wake: &Waker) -> Result<Ring, Errno> {
         per_process::watch_forks();
         let ring = IoUring::new(ENTRIES as u32)?;
         let mut probe = Probe::new();
@@ -269,8 +272,8 @@ impl Ring {
         self.process == per_process::generation()
     }
 
-    /// Signals another eventfd from now on, or the same after it was renewed.
-    pub fn wake_through(&self, wake: &EventFd) -> Result<(), Errno> {
+    /// Signals another waker from now on, or the same after it was renewed.
+    pub fn wake_through(&self, wake: &Waker) -> Result<(), Errno> {
         let submitter = self.ring.submitter();
         submitter.unregister_eventfd()?;
         Ok(submitter.register_eventfd(wake.fd())?)
@@ -411,8 +414,8 @@ mod tests {
     use std::io::{PipeReader, PipeWriter, Read, Write};
 
     /// A ring with a read that waits for a pipe; `None` where there are no rings.
-    fn waiting(room: &mut [u8; 4]) -> Option<(Ring, EventFd, PipeReader, PipeWriter)> {
-        let wake = EventFd::new().unwrap();
+    fn waiting(room: &mut [u8; 4]) -> Option<(Ring, Waker, PipeReader, PipeWriter)> {
+        let wake = Waker::new().unwrap();
         let mut ring = Ring::new(&wake).ok()?;
         let (from, to) = std::io::pipe().unwrap();
         let buffer = Buffer {

@@ -1,8 +1,8 @@
 //! What only Linux has. `crate::platform` lists what the rest of the crate asks of this folder; beyond that
 //! there are epoll, which is one of the engine's pollers, and control groups.
 //!
-//! Wake-ups, the ends of children, changes of files and rings are each a file that is named after its
-//! mechanism, and are chosen by name at the end of this page.
+//! Waking a loop, awaiting a child, watching files and doing requests for files on a ring are each a file that
+//! is named after its mechanism. The end of this page chooses them.
 
 pub(crate) mod buffer;
 pub mod cgroup;
@@ -32,4 +32,7 @@ pub(crate) mod terminal;
 pub(crate) mod text;
 pub(crate) mod thread;
 
+pub use eventfd as waker;
+pub use inotify as file_watch;
+pub use io_uring as ring;
 pub(crate) use pidfd as child;

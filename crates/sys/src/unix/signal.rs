@@ -20,10 +20,10 @@
 //! - A child made by `fork` inherits handlers and inboxes, but its loops are still its parent's:
 //!   they count, and do not wake, until [`Subscription::fork`].
 
-use crate::eventfd::EventFd;
 use crate::fallible::Arc;
 use crate::fork_lock::{ForkGuard, ForkLocked};
 use crate::platform::signal::SIGNALS;
+use crate::platform::waker::Waker;
 use crate::{Errno, check};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -82,10 +82,10 @@ struct Inbox {
     regular: [AtomicU32; SIGNALS],
     one_shot: [AtomicU32; SIGNALS],
     /// What wakes the loop, from `Arc::into_raw`.
-    eventfd: AtomicPtr<EventFd>,
-    /// The process was forked and the loop has not been told: its eventfd is the parent's.
+    waker: AtomicPtr<Waker>,
+    /// The process was forked and the loop has not been told: its waker is the parent's.
     foreign: AtomicBool,
-    /// Handlers that may be looking at `eventfd`.
+    /// Handlers that may be looking at `waker`.
     visitors: AtomicU32,
 }
 
@@ -137,7 +137,7 @@ impl Inbox {
             inherited: [const { AtomicU32::new(0) }; SIGNALS],
             regular: [const { AtomicU32::new(0) }; SIGNALS],
             one_shot: [const { AtomicU32::new(0) }; SIGNALS],
-            eventfd: AtomicPtr::new(ptr::null_mut()),
+            waker: AtomicPtr::new(ptr::null_mut()),
             foreign: AtomicBool::new(false),
             visitors: AtomicU32::new(0),
         }
@@ -150,8 +150,8 @@ impl Inbox {
         }
         // SAFETY: it is null, or from `Arc::into_raw` and given back only when there are no
         // visitors any more, by the loop itself.
-        if let Some(eventfd) = unsafe { self.eventfd.load(SeqCst).as_ref() } {
-            eventfd.signal();
+        if let Some(waker) = unsafe { self.waker.load(SeqCst).as_ref() } {
+            waker.signal();
         }
     }
 
@@ -354,14 +354,12 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Nothing is watched yet. `eventfd` will be signalled when something has been caught.
-    pub fn new(eventfd: Arc<EventFd>) -> Result<Subscription, Errno> {
+    /// Nothing is watched yet. `waker` will be signalled when something has been caught.
+    pub fn new(waker: Arc<Waker>) -> Result<Subscription, Errno> {
         let inbox = Inbox::take()?;
         inbox.pending.store(0, SeqCst);
         inbox.foreign.store(false, SeqCst);
-        inbox
-            .eventfd
-            .store(Arc::into_raw(eventfd).cast_mut(), SeqCst);
+        inbox.waker.store(Arc::into_raw(waker).cast_mut(), SeqCst);
         Ok(Subscription { inbox })
     }
 
@@ -405,12 +403,12 @@ impl Subscription {
         index(signum).map_or(0, |at| self.inbox.caught[at].load(SeqCst))
     }
 
-    /// Wakes whoever waits for the eventfd, which may have been noticed and set back already.
+    /// Wakes whoever waits for the waker, which may have been noticed and set back already.
     pub fn remind(&self) {
         self.inbox.wake();
     }
 
-    /// Makes the subscription this process's own after a fork; the eventfd has been renewed.
+    /// Makes the subscription this process's own after a fork; the waker has been renewed.
     /// From now on, [`inherited`](Subscription::inherited) tells the parent's signals from ours.
     pub fn fork(&self) {
         if !self.inbox.foreign.swap(false, SeqCst) {
@@ -441,13 +439,13 @@ impl Drop for Subscription {
                 }
             }
         }
-        let eventfd = inbox.eventfd.swap(ptr::null_mut(), SeqCst);
+        let waker = inbox.waker.swap(ptr::null_mut(), SeqCst);
         // Handlers on other threads take a few instructions and perhaps one write.
         while inbox.visitors.load(SeqCst) != 0 {
             std::thread::yield_now();
         }
         // SAFETY: it is from `Arc::into_raw` in `new`, and nobody can be using it.
-        drop(unsafe { Arc::from_raw(eventfd) });
+        drop(unsafe { Arc::from_raw(waker) });
         inbox.taken.store(false, SeqCst);
     }
 }

@@ -1,7 +1,7 @@
 //! Requests about files: `uv_fs_t`.
 //!
 //! Every function fills in a request and then either runs it at once, if there is no callback,
-//! or hands it to the thread pool, or to the loop's io_uring if it has one. What it does is in
+//! or hands it to the thread pool, or to the loop's ring if it has one. What it does is in
 //! one table for all ways:
 //!
 //! | | |
@@ -9,7 +9,7 @@
 //! | the C structs | `abi.rs` |
 //! | a request's way from the call to its clean-up | `request.rs` |
 //! | what each operation does | `ops.rs` |
-//! | what an io_uring does of it | `ring.rs` |
+//! | the requests that a ring takes | `ring.rs` |
 //! | the functions: open files, names, directories | `files.rs`, `names.rs`, `dirs.rs` |
 //!
 //! Where libuv asserts that there is a path, we answer `UV_EINVAL`.

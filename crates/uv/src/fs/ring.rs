@@ -1,4 +1,4 @@
-//! Requests on the loop's io_uring: which there are, and how they come back.
+//! Requests on the loop's ring: which there are, and how they come back.
 //!
 //! A request that the ring takes is the kernel's until its completion. The program, or the
 //! request itself, keeps all that it points to; only what the kernel tells about a file needs
@@ -14,7 +14,7 @@ use blacklight_engine::{Errno, Operation};
 use blacklight_sys::fs::file;
 use blacklight_sys::fs::io::{self, MAX_BUFFERS};
 use blacklight_sys::fs::stat::Stat;
-use blacklight_sys::io_uring::StatBuffer;
+use blacklight_sys::ring::StatBuffer;
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
