@@ -36,6 +36,7 @@ mod fs_event;
 mod gate;
 mod handle;
 mod io;
+mod list;
 mod loop_watcher;
 mod mailbox;
 mod metrics;

@@ -100,7 +100,7 @@ impl Engine {
         if result.is_err() {
             self.fail_writes(index, Errno::ECANCELED);
         }
-        *reports_left = self.stream(index).done.len;
+        *reports_left = self.stream(index).done.len();
         self.requests.end();
         let event = Event::Connect(token, result);
         match result {

@@ -34,6 +34,7 @@ use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
 use crate::io::{Owner, Pending};
+use crate::list::List;
 use crate::request::Slot;
 use crate::slab::{Key, NIL, Slab};
 use crate::tcp::{self, KeepAlive};
@@ -43,7 +44,6 @@ use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd, socket};
 use std::collections::VecDeque;
 use std::ffi::CStr;
-use write::Queue;
 
 /// How many reads or writes one stream may do in a turn, so that a fast peer does not
 /// starve the others.
@@ -82,8 +82,8 @@ pub(crate) struct Stream {
     shutdown: Slot,
     /// What went wrong in a call that could not say so.
     pub(crate) delayed_error: Option<Errno>,
-    queue: Queue,
-    done: Queue,
+    queue: List,
+    done: List,
     /// Its place in the list of those that have progressed, or `NIL`.
     progressed_at: u32,
     /// Bytes in `queue` that have not been written.
@@ -275,8 +275,8 @@ impl Engine {
             connect: Slot::EMPTY,
             shutdown: Slot::EMPTY,
             delayed_error: None,
-            queue: Queue::EMPTY,
-            done: Queue::EMPTY,
+            queue: List::EMPTY,
+            done: List::EMPTY,
             progressed_at: NIL,
             queued_bytes: 0,
             accepted: None,
@@ -644,7 +644,7 @@ impl Engine {
                 self.flush_writes(index);
                 self.streams.reports_later = false;
             }
-            cursor.reports_left = self.streams.slab[index].done.len;
+            cursor.reports_left = self.streams.slab[index].done.len();
             cursor.step = Step::Report;
         }
         if cursor.step != Step::Report {
@@ -708,7 +708,7 @@ impl Engine {
             return self.finish_connect(index, POLLERR, reports_left);
         }
         self.fail_writes(index, error);
-        *reports_left = self.streams.slab[index].done.len;
+        *reports_left = self.streams.slab[index].done.len();
         let stream = &self.streams.slab[index];
         let event = if stream.listening {
             let token = self.handles[stream.handle].token;

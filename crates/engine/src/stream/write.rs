@@ -4,37 +4,18 @@
 //! be reported in order. A write is attempted at once if nothing is before it; what the
 //! kernel does not take waits for the poller. Writes that wait behind each other go together.
 
-use super::{Channel, Engine, MAX_PER_TURN};
+use super::{Channel, Engine, MAX_PER_TURN, Stream, Streams};
 use crate::event::{Event, Token};
 use crate::io::{Pending, Way};
+use crate::list::{Linked, Links, List};
 use crate::poller::Call;
-use crate::slab::{Key, NIL};
+use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::poll::{POLLOUT, pollfd};
 use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd, poll, socket, stream};
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
-
-/// A list of writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Queue {
-    first: u32,
-    last: u32,
-    pub(super) len: u32,
-}
-
-impl Queue {
-    pub(super) const EMPTY: Queue = Queue {
-        first: NIL,
-        last: NIL,
-        len: 0,
-    };
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.first == NIL
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Write {
@@ -44,22 +25,21 @@ pub(crate) struct Write {
     /// The handle to pass along with the first byte.
     passes: Option<Key>,
     written: usize,
-    /// How it ended, once it has.
-    result: Result<(), Errno>,
-    /// Whether it is in `done`, and no longer in `queue`.
-    is_done: bool,
-    prev: u32,
-    next: u32,
+    /// How it ended. A write that has ended is in `done`, another in `queue`.
+    outcome: Option<Result<(), Errno>>,
+    links: Links,
 }
 
-/// What came of trying to write.
-enum Attempt {
-    /// All of it went, or nothing of it will any more.
-    Over(Result<(), Errno>),
-    /// Some of it went.
-    Partly,
-    /// The kernel has no room.
-    Blocked,
+impl Linked for Write {
+    #[inline]
+    fn links(&self) -> Links {
+        self.links
+    }
+
+    #[inline]
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
 }
 
 impl Write {
@@ -77,72 +57,23 @@ impl Write {
 }
 
 impl Engine {
-    fn list(&mut self, stream: u32, done: bool) -> &mut Queue {
-        let stream = self.stream_mut(stream);
-        match done {
-            true => &mut stream.done,
-            false => &mut stream.queue,
-        }
+    /// Ends a queued write of the stream: its report follows.
+    fn finish_write(&mut self, index: u32, write: u32, result: Result<(), Errno>) {
+        let Streams { slab, writes, .. } = &mut self.streams;
+        slab[index].queue.remove(writes, write);
+        writes[write].outcome = Some(result);
+        self.complete(index, write);
     }
 
-    /// Puts a write at the end of one of its stream's lists.
-    fn append(&mut self, write: u32, done: bool) {
-        let stream = self.streams.writes[write].stream;
-        let list = self.list(stream, done);
-        let prev = std::mem::replace(&mut list.last, write);
-        list.len += 1;
-        if prev == NIL {
-            list.first = write;
-        } else {
-            self.streams.writes[prev].next = write;
-        }
-        let entry = &mut self.streams.writes[write];
-        entry.prev = prev;
-        entry.next = NIL;
-        entry.is_done = done;
-    }
-
-    /// Takes a write out of the list that it is in.
-    fn take_out(&mut self, write: u32) {
-        let Write {
-            stream,
-            is_done,
-            prev,
-            next,
-            ..
-        } = self.streams.writes[write];
-        let list = self.list(stream, is_done);
-        list.len -= 1;
-        if prev == NIL {
-            list.first = next;
-        }
-        if next == NIL {
-            list.last = prev;
-        }
-        if prev != NIL {
-            self.streams.writes[prev].next = next;
-        }
-        if next != NIL {
-            self.streams.writes[next].prev = prev;
-        }
-    }
-
-    /// Ends a queued write: its report follows.
-    fn finish_write(&mut self, write: u32, result: Result<(), Errno>) {
-        self.take_out(write);
-        let entry = &mut self.streams.writes[write];
-        entry.result = result;
-        self.complete(write);
-    }
-
-    /// Queues a write that is in no list to be reported.
+    /// Queues a write of the stream that has ended, and is in no list, to be reported.
     #[inline]
-    fn complete(&mut self, write: u32) {
-        let stream = self.streams.writes[write].stream;
-        self.append(write, true);
-        if !self.streams.reports_by_itself(stream) {
-            self.watchers
-                .feed(self.stream(stream).watcher, Pending::Fed);
+    fn complete(&mut self, index: u32, write: u32) {
+        let Streams { slab, writes, .. } = &mut self.streams;
+        let stream = &mut slab[index];
+        stream.done.push_back(writes, write);
+        let watcher = stream.watcher;
+        if !self.streams.reports_by_itself(index) {
+            self.watchers.feed(watcher, Pending::Fed);
         }
     }
 
@@ -203,14 +134,12 @@ impl Engine {
             buffers,
             passes,
             written: sent.unwrap_or(0),
-            result: sent.map(drop),
-            is_done,
-            prev: NIL,
-            next: NIL,
+            outcome: is_done.then(|| sent.map(drop)),
+            links: Links::NONE,
         })?;
         self.requests.begin();
         match is_done {
-            true => self.complete(write.index),
+            true => self.complete(index, write.index),
             false => self.enqueue(write.index, is_first, sent.is_ok()),
         }
         Ok((write, self.stream(index).queued_bytes))
@@ -218,10 +147,11 @@ impl Engine {
 
     /// Queues what has not gone at once of a new write.
     fn enqueue(&mut self, write: u32, is_first: bool, has_begun: bool) {
-        self.append(write, false);
-        let entry = &self.streams.writes[write];
+        let Streams { slab, writes, .. } = &mut self.streams;
+        let entry = &writes[write];
         let (index, left) = (entry.stream, entry.buffers.bytes());
-        let stream = self.stream_mut(index);
+        let stream = &mut slab[index];
+        stream.queue.push_back(writes, write);
         stream.queued_bytes += left;
         if is_first {
             match has_begun || stream.blocking {
@@ -369,8 +299,9 @@ impl Engine {
         let entry = &self.streams.writes[write];
         let is_whole = entry.passes.is_none() && admitted == entry.buffers.bytes();
         let joins = channel.transport == Transport::Socket;
-        if joins && is_whole && entry.next != NIL {
-            match self.send_joined(channel, write) {
+        let queue = self.stream(entry.stream).queue;
+        if joins && is_whole && queue.len() > 1 {
+            match self.send_joined(channel, queue) {
                 // One of them lends memory that is not there. It must not be the others' fault.
                 Err(Errno::EFAULT) => {}
                 written => return written,
@@ -379,14 +310,11 @@ impl Engine {
         self.send(channel, &entry.buffers, entry.passes, admitted)
     }
 
-    /// Writes the queue from this write on, up to one that passes a handle.
-    fn send_joined(&self, channel: Channel, write: u32) -> Result<usize, Errno> {
-        let writes = &self.streams.writes;
-        let queue = std::iter::successors(Some(write), |&write| {
-            let next = writes[write].next;
-            (next != NIL && writes[next].passes.is_none()).then_some(next)
-        });
-        let buffers = queue.map(|write| &writes[write].buffers);
+    /// Writes the queue, up to a write that passes a handle.
+    fn send_joined(&self, channel: Channel, queue: List) -> Result<usize, Errno> {
+        let joined =
+            (queue.entries(&self.streams.writes)).take_while(|write| write.passes.is_none());
+        let buffers = joined.map(|write| &write.buffers);
         stream::write_joined(channel.fd, buffers, channel.transport)
     }
 
@@ -409,53 +337,17 @@ impl Engine {
         written
     }
 
-    /// Tries to write what is left of a queued write. What goes of those behind it is counted
-    /// there.
-    fn attempt(&mut self, index: u32, write: u32) -> Attempt {
-        loop {
-            match self.transmit_queue(index, write) {
-                Ok(mut written) => {
-                    let mut next = write;
-                    // Even where no byte went: more empty buffers may lie before the first one
-                    // than the kernel looks at.
-                    loop {
-                        let own = self.streams.writes[next].advance(written);
-                        self.count_written(index, own);
-                        written -= own;
-                        if written == 0 {
-                            break;
-                        }
-                        next = self.streams.writes[next].next;
-                    }
-                    return match self.streams.writes[write].buffers.bytes() {
-                        0 => Attempt::Over(Ok(())),
-                        _ => Attempt::Partly,
-                    };
-                }
-                Err(error) if error.is_full() => {
-                    if !self.stream(index).blocking || self.wait_writable(index).is_err() {
-                        return Attempt::Blocked;
-                    }
-                }
-                Err(error) => return Attempt::Over(Err(error)),
-            }
-        }
-    }
-
     /// Writes what can be written of the queue.
     pub(super) fn flush_writes(&mut self, index: u32) {
         for _ in 0..MAX_PER_TURN {
-            let write = self.stream(index).queue.first;
-            if write == NIL {
+            let Some(write) = self.stream(index).queue.first() else {
                 return;
-            }
-            match self.attempt(index, write) {
-                Attempt::Over(Ok(())) => {
-                    self.finish_write(write, Ok(()));
-                    self.finish_written(index);
-                }
-                Attempt::Over(error) => {
-                    self.finish_write(write, error);
+            };
+            match self.transmit_or_wait(index, write) {
+                Ok(written) => self.count_off(index, written),
+                Err(error) if error.is_full() => break,
+                Err(error) => {
+                    self.finish_write(index, write, Err(error));
                     // The writes behind it find out for themselves.
                     if !self.stream(index).queue.is_empty() {
                         let watcher = self.stream(index).watcher;
@@ -463,25 +355,43 @@ impl Engine {
                     }
                     return;
                 }
-                Attempt::Partly => {}
-                Attempt::Blocked => break,
             }
         }
-        self.await_room(index);
+        if !self.stream(index).queue.is_empty() {
+            self.await_room(index);
+        }
     }
 
-    /// Ends the writes at the front of the queue that have gone together with one before.
-    fn finish_written(&mut self, index: u32) {
+    /// As [`transmit_queue`](Engine::transmit_queue). A stream that was asked to block waits until
+    /// the kernel has room.
+    fn transmit_or_wait(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
         loop {
-            let write = self.stream(index).queue.first;
-            if write == NIL {
+            match self.transmit_queue(index, write) {
+                Err(error) if error.is_full() && self.stream(index).blocking => {
+                    self.wait_writable(index).map_err(|_| error)?;
+                }
+                written => return written,
+            }
+        }
+    }
+
+    /// Counts bytes that have been written off the front of the queue. Writes of which nothing is
+    /// left end; an empty one ends when it is its turn to be tried, or bytes behind it have gone.
+    fn count_off(&mut self, index: u32, mut written: usize) {
+        while let Some(write) = self.stream(index).queue.first() {
+            let entry = &mut self.streams.writes[write];
+            // Even where no byte went: more empty buffers may lie before the first one than the
+            // kernel looks at.
+            let own = entry.advance(written);
+            let is_whole = entry.buffers.bytes() == 0;
+            self.count_written(index, own);
+            written -= own;
+            if is_whole {
+                self.finish_write(index, write, Ok(()));
+            }
+            if written == 0 {
                 return;
             }
-            let entry = &self.streams.writes[write];
-            if entry.written == 0 || entry.buffers.bytes() > 0 {
-                return;
-            }
-            self.finish_write(write, Ok(()));
         }
     }
 
@@ -509,48 +419,26 @@ impl Engine {
 
     /// Ends all queued writes.
     pub(super) fn fail_writes(&mut self, index: u32, error: Errno) {
-        let stream = self.stream_mut(index);
-        let failed = std::mem::replace(&mut stream.queue, Queue::EMPTY);
-        if failed.is_empty() {
-            return;
-        }
-        let last_done = std::mem::replace(&mut stream.done.last, failed.last);
-        stream.done.len += failed.len;
-        match last_done {
-            NIL => stream.done.first = failed.first,
-            last => self.streams.writes[last].next = failed.first,
-        }
-        self.streams.writes[failed.first].prev = last_done;
-        let mut write = failed.first;
-        while write != NIL {
-            let entry = &mut self.streams.writes[write];
-            entry.result = Err(error);
-            entry.is_done = true;
-            write = entry.next;
+        let Streams { slab, writes, .. } = &mut self.streams;
+        let Stream { queue, done, .. } = &mut slab[index];
+        while let Some(write) = queue.pop_front(writes) {
+            writes[write].outcome = Some(Err(error));
+            done.push_back(writes, write);
         }
     }
 
     /// The next finished write, forgotten.
     #[inline(always)]
     pub(super) fn report_write(&mut self, index: u32) -> Option<Event> {
-        let write = self.stream(index).done.first;
-        if write == NIL {
-            return None;
-        }
+        let Streams { slab, writes, .. } = &mut self.streams;
+        let write = slab[index].done.pop_front(writes)?;
         let Write {
             token,
-            result,
+            outcome,
             written,
-            next,
             ..
-        } = self.streams.writes[write];
-        let done = &mut self.stream_mut(index).done;
-        done.first = next;
-        done.len -= 1;
-        match next {
-            NIL => done.last = NIL,
-            next => self.streams.writes[next].prev = NIL,
-        }
+        } = writes[write];
+        let result = outcome.unwrap_or(Ok(()));
         if result.is_err() {
             self.count_failed(index, write);
         }
@@ -573,13 +461,14 @@ impl Engine {
     pub fn write_cancel(&mut self, key: Key) -> Result<(), Errno> {
         let write = self.streams.writes.resolve(key).ok_or(Errno::EINVAL)?;
         let entry = &self.streams.writes[write];
-        let handle = self.handles.key(self.stream(entry.stream).handle);
-        if self.is_closing(handle) {
+        let index = entry.stream;
+        let stream = self.stream(index);
+        if self.handles.is_closing(stream.handle) {
             return Err(Errno::EBUSY);
         }
-        if !entry.is_done {
-            let watcher = self.stream(entry.stream).watcher;
-            self.finish_write(write, Err(Errno::ECANCELED));
+        if entry.outcome.is_none() {
+            let watcher = stream.watcher;
+            self.finish_write(index, write, Err(Errno::ECANCELED));
             // A shutdown may have waited for nothing else, even if the stream is in hand.
             self.watchers.feed(watcher, Pending::Fed);
         }

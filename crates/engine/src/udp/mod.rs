@@ -32,11 +32,12 @@ use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
 use crate::io::{Owner, Pending};
+use crate::list::List;
 use crate::slab::{Key, Slab};
 use blacklight_sys::fd::{Descriptor, SharedFd};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
 use blacklight_sys::{Errno, RawFd};
-use send::{Queue, Send};
+use send::Send;
 
 /// How many datagrams one handle may receive in a turn, so that a fast peer does not starve
 /// the others. A batch that begins within the limit may end beyond it.
@@ -61,8 +62,8 @@ pub(crate) struct Udp {
     more: bool,
     /// How many datagrams may yet be received in this turn.
     budget: u32,
-    queue: Queue,
-    done: Queue,
+    queue: List,
+    done: List,
     /// Bytes in both lists.
     queued_bytes: usize,
 }
@@ -122,8 +123,8 @@ impl Engine {
             quiet: false,
             more: false,
             budget: 0,
-            queue: Queue::EMPTY,
-            done: Queue::EMPTY,
+            queue: List::EMPTY,
+            done: List::EMPTY,
             queued_bytes: 0,
         };
         let inserted = self.udps.slab.insert(udp).and_then(|udp| {

@@ -8,41 +8,18 @@
 //! Finished sends are reported in pending phases, of which a turn has a bounded number: a
 //! program that sends again and again from its callback lets others have their turn.
 
-use super::Engine;
+use super::{Engine, Udp, Udps};
 use crate::event::{Event, Token};
 use crate::io::Pending;
+use crate::list::{Linked, Links};
 use crate::poller::Call;
-use crate::slab::{Key, NIL};
+use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::datagram::{self, AddressRef, BATCH, Outbox};
 use blacklight_sys::poll::POLLOUT;
 use blacklight_sys::socket::Address;
 use blacklight_sys::{Errno, RawFd};
 use std::io::IoSlice;
-
-/// A list of sends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Queue {
-    first: u32,
-    last: u32,
-    len: u32,
-}
-
-impl Queue {
-    pub(super) const EMPTY: Queue = Queue {
-        first: NIL,
-        last: NIL,
-        len: 0,
-    };
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.first == NIL
-    }
-
-    pub(super) fn len(&self) -> u32 {
-        self.len
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct Send {
@@ -52,54 +29,22 @@ pub(super) struct Send {
     buffers: Option<Buffers>,
     to: Option<Address>,
     result: Result<(), Errno>,
-    next: u32,
+    links: Links,
 }
 
-/// Which of a handle's lists.
-#[derive(Clone, Copy)]
-enum List {
-    Queue,
-    Done,
+impl Linked for Send {
+    #[inline]
+    fn links(&self) -> Links {
+        self.links
+    }
+
+    #[inline]
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
 }
 
 impl Engine {
-    fn send_list(&mut self, index: u32, list: List) -> &mut Queue {
-        let udp = self.udp_mut(index);
-        match list {
-            List::Queue => &mut udp.queue,
-            List::Done => &mut udp.done,
-        }
-    }
-
-    /// Puts a send at the end of a list.
-    fn append_send(&mut self, index: u32, send: u32, list: List) {
-        self.udps.sends[send].next = NIL;
-        let list = self.send_list(index, list);
-        let last = std::mem::replace(&mut list.last, send);
-        list.len += 1;
-        if last == NIL {
-            list.first = send;
-        } else {
-            self.udps.sends[last].next = send;
-        }
-    }
-
-    /// Takes the first send out of a list.
-    fn take_send(&mut self, index: u32, list: List) -> Option<u32> {
-        let send = self.send_list(index, list).first;
-        if send == NIL {
-            return None;
-        }
-        let next = self.udps.sends[send].next;
-        let list = self.send_list(index, list);
-        list.first = next;
-        list.len -= 1;
-        if next == NIL {
-            list.last = NIL;
-        }
-        Some(send)
-    }
-
     /// Whether a datagram with such a destination can be sent, after giving the handle a
     /// socket if it has none.
     fn prepare_to_send(&mut self, index: u32, to: Option<AddressRef<'_>>) -> Result<(), Errno> {
@@ -149,7 +94,7 @@ impl Engine {
             buffers: None,
             to: None,
             result: Ok(()),
-            next: NIL,
+            links: Links::NONE,
         })?;
         let admitted = self.poller.admit(Call::Send, fd, 1);
         match admitted.and_then(|_| datagram::send(fd, buffers, to)) {
@@ -161,8 +106,10 @@ impl Engine {
             Err(error) => self.udps.sends[send.index].result = Err(error),
         }
         self.count_send(index, bytes);
-        self.append_send(index, send.index, List::Done);
-        let watcher = self.udp(index).watcher;
+        let Udps { slab, sends } = &mut self.udps;
+        let udp = &mut slab[index];
+        udp.done.push_back(sends, send.index);
+        let watcher = udp.watcher;
         self.watchers.feed(watcher, Pending::Fed);
         Ok(true)
     }
@@ -185,7 +132,7 @@ impl Engine {
             buffers: Some(buffers),
             to: to.map(AddressRef::to_address),
             result: Ok(()),
-            next: NIL,
+            links: Links::NONE,
         })?;
         let udp = self.udp(index);
         let watcher = udp.watcher;
@@ -199,7 +146,8 @@ impl Engine {
             self.watchers.feed(watcher, Pending::Fed);
         }
         self.count_send(index, bytes);
-        self.append_send(index, send.index, List::Queue);
+        let Udps { slab, sends } = &mut self.udps;
+        slab[index].queue.push_back(sends, send.index);
         Ok(())
     }
 
@@ -270,7 +218,10 @@ impl Engine {
             return (0, 0);
         };
         let udp = self.udp(index);
-        ((udp.queue.len + udp.done.len) as usize, udp.queued_bytes)
+        (
+            (udp.queue.len() + udp.done.len()) as usize,
+            udp.queued_bytes,
+        )
     }
 
     /// Sends what can be sent of the queue.
@@ -308,13 +259,11 @@ impl Engine {
     fn send_batch(&mut self, index: u32, fd: RawFd) -> Result<usize, Errno> {
         let admitted = self.poller.admit(Call::Send, fd, BATCH)?;
         let mut outbox = Outbox::new();
-        let mut at = self.udp(index).queue.first;
-        while at != NIL && outbox.len() < admitted {
-            let send = &self.udps.sends[at];
+        let queue = self.udp(index).queue.entries(&self.udps.sends);
+        for send in queue.take(admitted) {
             if let Some(buffers) = &send.buffers {
                 outbox.push(buffers, send.to.as_ref().map(AddressRef::from));
             }
-            at = send.next;
         }
         debug_assert!(!outbox.is_empty(), "what is queued has buffers");
         outbox.send(fd)
@@ -322,34 +271,37 @@ impl Engine {
 
     /// Moves sends from the front of the queue to those that are done.
     fn finish_sends(&mut self, index: u32, count: usize, result: Result<(), Errno>) {
+        let Udps { slab, sends } = &mut self.udps;
+        let Udp { queue, done, .. } = &mut slab[index];
         for _ in 0..count {
-            let Some(send) = self.take_send(index, List::Queue) else {
+            let Some(send) = queue.pop_front(sends) else {
                 return;
             };
-            let entry = &mut self.udps.sends[send];
-            entry.result = result;
-            entry.buffers = None;
-            self.append_send(index, send, List::Done);
+            sends[send].result = result;
+            sends[send].buffers = None;
+            done.push_back(sends, send);
         }
     }
 
     /// Ends all queued sends.
     pub(super) fn fail_sends(&mut self, index: u32, error: Errno) {
-        let count = self.udp(index).queue.len as usize;
+        let count = self.udp(index).queue.len() as usize;
         self.finish_sends(index, count, Err(error));
     }
 
     /// The next finished send, forgotten.
     pub(super) fn report_send(&mut self, index: u32) -> Option<Event> {
-        let send = self.take_send(index, List::Done)?;
+        let Udps { slab, sends } = &mut self.udps;
+        let udp = &mut slab[index];
+        let send = udp.done.pop_front(sends)?;
         let Send {
             token,
             bytes,
             result,
             ..
-        } = self.udps.sends[send];
-        self.udps.sends.remove(send);
-        self.udp_mut(index).queued_bytes -= bytes;
+        } = sends[send];
+        sends.remove(send);
+        udp.queued_bytes -= bytes;
         self.requests.end();
         Some(Event::Send(token, result, bytes))
     }
