@@ -17,7 +17,8 @@ pub(crate) const SWAP: &str = "libblacklight_swap.so";
 pub(crate) enum Library {
     Ours,
     Original,
-    /// A shared library, or a directory with a `libuv.so.1` in it.
+    /// A shared library, a directory with a `libuv.so.1` in it, or a checkout of this project,
+    /// which is built.
     At(PathBuf),
 }
 
@@ -50,7 +51,9 @@ impl Library {
             Library::Ours => Ok(stage_ours()?.join("libuv.so.1")),
             Library::Original => original.library(),
             Library::At(path) => {
-                let file = if path.is_dir() {
+                let file = if path.join("crates/uv/Cargo.toml").is_file() {
+                    build_release(path)?.join("libuv.so")
+                } else if path.is_dir() {
                     path.join("libuv.so.1")
                 } else {
                     path.clone()
@@ -62,8 +65,8 @@ impl Library {
     }
 }
 
-/// Builds our library and lays it out in `target/stage/lib` as it would be installed.
-pub(crate) fn stage_ours() -> Result<PathBuf> {
+/// Builds the library of a checkout of this project; returns the directory that it lies in.
+fn build_release(checkout: &Path) -> Result<PathBuf> {
     let status = workspace::cargo()
         .args([
             "build",
@@ -74,11 +77,20 @@ pub(crate) fn stage_ours() -> Result<PathBuf> {
             "--package",
             "blacklight-swap",
         ])
-        .current_dir(workspace::root())
+        .current_dir(checkout)
         .status()
         .context("cannot run cargo build")?;
-    ensure!(status.success(), "our library does not build");
-    let built = workspace::target_dir()?.join("release");
+    let name = checkout.display();
+    ensure!(status.success(), "the library in {name} does not build");
+    let metadata = workspace::cargo_metadata(&checkout.join("Cargo.toml"), &["--no-deps"])?;
+    let target = metadata["target_directory"].as_str();
+    let target = target.context("cargo metadata names no target directory")?;
+    Ok(Path::new(target).join("release"))
+}
+
+/// Builds our library and lays it out in `target/stage/lib` as it would be installed.
+pub(crate) fn stage_ours() -> Result<PathBuf> {
+    let built = build_release(workspace::root())?;
     let stage = workspace::target_subdir("stage/lib")?;
     workspace::copy_into_place(&built.join("libuv.so"), &stage.join("libuv.so.1"))?;
     workspace::copy_into_place(&built.join("libuv.a"), &stage.join("libuv.a"))?;

@@ -21,6 +21,8 @@ mod install;
 mod instructions;
 mod library;
 mod loom;
+#[allow(dead_code, reason = "the measuring chores move here one by one")]
+mod measure;
 mod msrv;
 mod node_order;
 mod original;
@@ -28,9 +30,7 @@ mod packaging;
 mod program;
 mod sandbox;
 mod sanitize;
-mod scaling;
 mod selection;
-mod spawning;
 mod swap;
 mod sweep;
 mod test;
@@ -75,6 +75,8 @@ enum Chore {
     Instructions(instructions::Options),
     /// Try all interleavings of threads that share a mailbox, a gate or the pool.
     Loom(loom::Options),
+    /// Compare our library with the original and others, turn about, by medians of rounds.
+    Measure(measure::Options),
     /// Build Debian packages in place of libuv1 and libuv1-dev.
     Deb(deb::Options),
     /// Check that the workspace compiles with the oldest Rust that it says it needs.
@@ -85,10 +87,6 @@ enum Chore {
     Packaging,
     /// Run tests under the address and thread sanitizers.
     Sanitize(sanitize::Options),
-    /// Show how the cost of wake-ups and timers grows with the number of handles.
-    Scaling(scaling::Options),
-    /// Show what exits of many children and a spawn from a large process cost.
-    Spawning(spawning::Options),
     /// Put ours in the place of a libuv that programs and modules carry inside.
     Swap(swap::Options),
     /// Make each call of the library into the C library fail in turn.
@@ -124,14 +122,13 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Install(options) => install::run(&options),
         Chore::Instructions(options) => instructions::run(&options),
+        Chore::Measure(options) => measure::run(&options),
         Chore::Loom(options) => loom::run(&options),
         Chore::Deb(options) => deb::run(&options),
         Chore::Msrv => msrv::run(),
         Chore::NodeOrder(options) => node_order::run(&options),
         Chore::Packaging => packaging::run(),
         Chore::Sanitize(options) => sanitize::run(&options),
-        Chore::Scaling(options) => scaling::run(&options),
-        Chore::Spawning(options) => spawning::run(&options),
         Chore::Swap(options) => swap::run(&options),
         Chore::Sweep(options) => sweep::run(&options),
         Chore::Test(options) => test::run(&options),
