@@ -4,8 +4,10 @@
 //! Headers are compared by what compilers make of them: [`headers`] collects facts from
 //! debugging information and from the preprocessor, [`facts`] holds the two collections against
 //! each other, and [`dialects`] compiles ours in every language. Libraries are compared by
-//! their dynamic symbols, with [`expected`] saying which must be there already.
+//! their dynamic symbols, with [`expected`] saying which must be there already. [`binding`] writes
+//! the declarations that Rust tests call the library through.
 
+mod binding;
 mod compiler;
 mod debuginfo;
 mod dialects;
@@ -22,6 +24,7 @@ use crate::workspace;
 use anyhow::{Result, bail};
 use facts::{Comparison, Kind};
 use std::collections::BTreeSet;
+use std::path::Path;
 use symbols::Exports;
 
 const SONAME: &str = "libuv.so.1";
@@ -29,7 +32,8 @@ const SONAME: &str = "libuv.so.1";
 /// What to compare.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Add the functions that the library exports by now to the list of those it must export.
+    /// Add the functions that the library exports by now to the list of those it must export, and
+    /// write the Rust declarations of `crates/uv-binding` again.
     #[arg(long, conflicts_with = "headers_only")]
     bless: bool,
     /// Leave the library alone; nothing but the headers has to compile then.
@@ -59,6 +63,7 @@ pub(crate) fn run(options: Options) -> Result<()> {
     for objection in &objections {
         println!("compilers object to {objection}");
     }
+    faults += judge_binding(options.bless, &scratch)?;
     let mut summary = summarise_headers(&comparisons, compilations, objections.len());
 
     if !options.headers_only {
@@ -89,6 +94,18 @@ pub(crate) fn run(options: Options) -> Result<()> {
         bail!("the interface is not the original's ({faults} faults)");
     }
     Ok(())
+}
+
+/// Writes the Rust declarations again if they are to be blessed; returns how many differ otherwise.
+fn judge_binding(bless: bool, scratch: &Path) -> Result<usize> {
+    if bless {
+        binding::bless(scratch)?;
+    }
+    let differences = binding::differences(scratch)?;
+    for difference in &differences {
+        println!("the binding is not the header's (--bless writes it again): {difference}");
+    }
+    Ok(differences.len())
 }
 
 /// Returns how many there are.

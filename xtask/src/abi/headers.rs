@@ -41,7 +41,7 @@ pub(super) fn compare_directories(
                 flags,
                 scratch: &scratch.join(side),
             };
-            facts(&header)
+            facts(&header, &[])
                 .with_context(|| format!("cannot make out the header in {}", include.display()))
         };
         let mut comparison = compare(&read(original, "original")?, &read(ours, "ours")?);
@@ -55,8 +55,20 @@ pub(super) fn compare_directories(
     Ok(outcome)
 }
 
+/// What our headers state where they show the most, with the aliases in `kept` spelled as they are.
+pub(super) fn our_facts(kept: &[&str], scratch: &Path) -> Result<Facts> {
+    let (_, flags) = DIALECTS[0];
+    let header = Header {
+        include: &crate::workspace::include_dir(),
+        name: "uv.h",
+        flags,
+        scratch,
+    };
+    facts(&header, kept)
+}
+
 /// Everything the headers at `header.include` state, reached through `uv.h`.
-pub(super) fn facts(header: &Header<'_>) -> Result<Facts> {
+fn facts(header: &Header<'_>, kept: &[&str]) -> Result<Facts> {
     let definitions = preprocessed::definitions(header)?;
     let mut expansions = preprocessed::expansions(header, &definitions)?;
     for name in ALONE {
@@ -68,10 +80,10 @@ pub(super) fn facts(header: &Header<'_>) -> Result<Facts> {
     }
 
     // What has an alignment is known only after a first look at the types.
-    let names = Types::new(&DebugInfo::read(&header.compile("")?)?).with_layout();
+    let names = Types::new(&DebugInfo::read(&header.compile("")?)?, kept).with_layout();
     let body = probe(&names, &expansions, &preprocessed::functions(header)?);
     let info = DebugInfo::read(&header.compile(&body)?)?;
-    let types = Types::new(&info);
+    let types = Types::new(&info, kept);
     let alignments = by_name(&names, &types.enumerators(ALIGNMENT))?;
     let mut facts = types.facts(&alignments);
     facts.extend(macro_facts(expansions, &types.enumerators(VALUE)));
@@ -179,13 +191,13 @@ mod tests {
 
         fn facts(&self) -> Facts {
             let scratch = self.0.join("scratch");
-            facts(&Header {
+            let header = Header {
                 include: &self.0,
                 name: "uv.h",
                 flags: &["-std=gnu11"],
                 scratch: &scratch,
-            })
-            .unwrap()
+            };
+            facts(&header, &[]).unwrap()
         }
     }
 

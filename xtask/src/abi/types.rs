@@ -17,10 +17,12 @@ pub(super) struct Types<'a> {
     entries: &'a [Entry],
     /// The alias of each type that has no tag, by the type's place.
     aliases: HashMap<usize, &'a str>,
+    /// Aliases that are spelled as they are instead of being followed.
+    kept: &'a [&'a str],
 }
 
 impl<'a> Types<'a> {
-    pub(super) fn new(info: &'a DebugInfo) -> Types<'a> {
+    pub(super) fn new(info: &'a DebugInfo, kept: &'a [&'a str]) -> Types<'a> {
         let entries = &info.entries[..];
         let untagged_alias = |entry: &'a Entry| {
             let place = entry
@@ -33,6 +35,7 @@ impl<'a> Types<'a> {
         Types {
             entries,
             aliases: entries.iter().filter_map(untagged_alias).collect(),
+            kept,
         }
     }
 
@@ -175,7 +178,10 @@ impl<'a> Types<'a> {
             return (*alias).to_owned();
         }
         match entry.tag {
-            gimli::DW_TAG_typedef => target(),
+            gimli::DW_TAG_typedef => match entry.name.as_deref() {
+                Some(name) if self.kept.contains(&name) => name.to_owned(),
+                _ => target(),
+            },
             gimli::DW_TAG_pointer_type => format!("*{}", target()),
             gimli::DW_TAG_const_type => format!("const {}", target()),
             gimli::DW_TAG_volatile_type => format!("volatile {}", target()),
