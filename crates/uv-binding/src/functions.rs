@@ -487,55 +487,29 @@ pub use raw::{
     uv_wtf8_to_utf16,
 };
 
-unsafe impl crate::Object for uv_async_t {}
 unsafe impl Holds<uv_handle_t> for uv_async_t {}
-unsafe impl crate::Object for uv_check_t {}
 unsafe impl Holds<uv_handle_t> for uv_check_t {}
-unsafe impl crate::Object for uv_fs_event_t {}
 unsafe impl Holds<uv_handle_t> for uv_fs_event_t {}
-unsafe impl crate::Object for uv_fs_poll_t {}
 unsafe impl Holds<uv_handle_t> for uv_fs_poll_t {}
-unsafe impl crate::Object for uv_handle_t {}
-unsafe impl crate::Object for uv_idle_t {}
 unsafe impl Holds<uv_handle_t> for uv_idle_t {}
-unsafe impl crate::Object for uv_pipe_t {}
 unsafe impl Holds<uv_handle_t> for uv_pipe_t {}
-unsafe impl crate::Object for uv_poll_t {}
 unsafe impl Holds<uv_handle_t> for uv_poll_t {}
-unsafe impl crate::Object for uv_prepare_t {}
 unsafe impl Holds<uv_handle_t> for uv_prepare_t {}
-unsafe impl crate::Object for uv_process_t {}
 unsafe impl Holds<uv_handle_t> for uv_process_t {}
-unsafe impl crate::Object for uv_signal_t {}
 unsafe impl Holds<uv_handle_t> for uv_signal_t {}
-unsafe impl crate::Object for uv_stream_t {}
 unsafe impl Holds<uv_handle_t> for uv_stream_t {}
-unsafe impl crate::Object for uv_tcp_t {}
 unsafe impl Holds<uv_handle_t> for uv_tcp_t {}
-unsafe impl crate::Object for uv_timer_t {}
 unsafe impl Holds<uv_handle_t> for uv_timer_t {}
-unsafe impl crate::Object for uv_tty_t {}
 unsafe impl Holds<uv_handle_t> for uv_tty_t {}
-unsafe impl crate::Object for uv_udp_t {}
 unsafe impl Holds<uv_handle_t> for uv_udp_t {}
-unsafe impl crate::Object for uv_connect_t {}
 unsafe impl Holds<uv_req_t> for uv_connect_t {}
-unsafe impl crate::Object for uv_fs_t {}
 unsafe impl Holds<uv_req_t> for uv_fs_t {}
-unsafe impl crate::Object for uv_getaddrinfo_t {}
 unsafe impl Holds<uv_req_t> for uv_getaddrinfo_t {}
-unsafe impl crate::Object for uv_getnameinfo_t {}
 unsafe impl Holds<uv_req_t> for uv_getnameinfo_t {}
-unsafe impl crate::Object for uv_random_t {}
 unsafe impl Holds<uv_req_t> for uv_random_t {}
-unsafe impl crate::Object for uv_req_t {}
-unsafe impl crate::Object for uv_shutdown_t {}
 unsafe impl Holds<uv_req_t> for uv_shutdown_t {}
-unsafe impl crate::Object for uv_udp_send_t {}
 unsafe impl Holds<uv_req_t> for uv_udp_send_t {}
-unsafe impl crate::Object for uv_work_t {}
 unsafe impl Holds<uv_req_t> for uv_work_t {}
-unsafe impl crate::Object for uv_write_t {}
 unsafe impl Holds<uv_req_t> for uv_write_t {}
 
 pub unsafe fn uv_accept<A: Holds<uv_stream_t>, B: Holds<uv_stream_t>>(a: *mut A, b: *mut B) -> c_int {

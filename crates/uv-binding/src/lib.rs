@@ -32,6 +32,10 @@ pub mod constants;
 )]
 pub mod functions;
 #[rustfmt::skip]
+#[allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "C's structs have no values that are not allowed, nor has any of their members"
+)]
 pub mod types;
 
 pub use constants::*;
@@ -40,15 +44,12 @@ pub use types::*;
 
 use std::ffi::c_void;
 
-/// A handle or a request of libuv's.
+/// A struct or union of libuv's.
 ///
 /// # Safety
 ///
 /// Any bytes are a value of the type.
-pub unsafe trait Object: Copy {}
-
-// SAFETY: a loop is plain memory too.
-unsafe impl Object for uv_loop_t {}
+pub unsafe trait Plain: Copy {}
 
 /// Memory that begins with a `T`.
 ///
@@ -64,7 +65,7 @@ pub unsafe trait Holds<T>: Sized {
 }
 
 // SAFETY: every type begins with itself.
-unsafe impl<T: Object> Holds<T> for T {}
+unsafe impl<T: Plain> Holds<T> for T {}
 // SAFETY: C promises that these handles begin with what a stream has.
 unsafe impl Holds<uv_stream_t> for uv_tcp_t {}
 // SAFETY: as above.
@@ -99,8 +100,8 @@ pub struct Room {
     rest: [u8; 1400],
 }
 
-// SAFETY: it is plain memory, and all objects begin with `data`.
-unsafe impl<T: Object> Holds<T> for Room {}
+// SAFETY: it is plain memory, and all handles and requests begin with `data`.
+unsafe impl<T: Plain> Holds<T> for Room {}
 
 impl Room {
     /// Full of garbage, as memory from `malloc` may be.
@@ -113,22 +114,33 @@ impl Room {
     }
 }
 
-const GARBAGE: u8 = 0xEE;
-
-/// An object that nobody has initialised: full of garbage, as memory from `malloc` may be.
-#[must_use]
-pub fn garbage<T: Object>() -> T {
-    let mut object = std::mem::MaybeUninit::<T>::uninit();
-    // SAFETY: any bytes are an object.
-    unsafe {
-        object.as_mut_ptr().write_bytes(GARBAGE, 1);
-        object.assume_init()
+impl uv_buf_t {
+    /// These bytes, which C may write to only if the caller may.
+    #[must_use]
+    pub const fn new(bytes: &[u8]) -> uv_buf_t {
+        uv_buf_t {
+            base: bytes.as_ptr().cast_mut().cast(),
+            len: bytes.len(),
+        }
     }
 }
 
-/// An object whose bytes are all zero, as static memory is.
+const GARBAGE: u8 = 0xEE;
+
+/// A struct that nobody has initialised: full of garbage, as memory from `malloc` may be.
 #[must_use]
-pub const fn zeroed<T: Object>() -> T {
-    // SAFETY: any bytes are an object.
+pub fn garbage<T: Plain>() -> T {
+    let mut value = std::mem::MaybeUninit::<T>::uninit();
+    // SAFETY: any bytes are a value.
+    unsafe {
+        value.as_mut_ptr().write_bytes(GARBAGE, 1);
+        value.assume_init()
+    }
+}
+
+/// A struct whose bytes are all zero, as static memory is.
+#[must_use]
+pub const fn zeroed<T: Plain>() -> T {
+    // SAFETY: any bytes are a value.
     unsafe { std::mem::zeroed() }
 }

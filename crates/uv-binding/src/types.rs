@@ -13,6 +13,7 @@ pub struct uv__io_t {
     pub events: c_uint,
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv__io_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -20,12 +21,14 @@ pub struct uv__queue {
     pub next: *mut uv__queue,
     pub prev: *mut uv__queue,
 }
+unsafe impl crate::Plain for uv__queue {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct uv__req_write_extra_s {
     pub nwritten: usize,
 }
+unsafe impl crate::Plain for uv__req_write_extra_s {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -35,6 +38,7 @@ pub struct uv__work {
     pub loop_: *mut uv_loop_t,
     pub wq: uv__queue,
 }
+unsafe impl crate::Plain for uv__work {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -42,6 +46,7 @@ pub union uv_async_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_async_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -58,6 +63,7 @@ pub struct uv_async_t {
     pub queue: uv__queue,
     pub pending: c_int,
 }
+unsafe impl crate::Plain for uv_async_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -65,6 +71,7 @@ pub struct uv_buf_t {
     pub base: *mut c_char,
     pub len: usize,
 }
+unsafe impl crate::Plain for uv_buf_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -72,6 +79,7 @@ pub union uv_check_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_check_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -87,6 +95,7 @@ pub struct uv_check_t {
     pub check_cb: Option<unsafe extern "C" fn(*mut uv_check_t)>,
     pub queue: uv__queue,
 }
+unsafe impl crate::Plain for uv_check_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -99,6 +108,7 @@ pub struct uv_connect_t {
     pub handle: *mut uv_stream_t,
     pub queue: uv__queue,
 }
+unsafe impl crate::Plain for uv_connect_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -107,6 +117,7 @@ pub struct uv_cpu_info_t {
     pub speed: c_int,
     pub cpu_times: uv_cpu_times_s,
 }
+unsafe impl crate::Plain for uv_cpu_info_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -117,6 +128,7 @@ pub struct uv_cpu_times_s {
     pub idle: u64,
     pub irq: u64,
 }
+unsafe impl crate::Plain for uv_cpu_times_s {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -126,6 +138,7 @@ pub struct uv_dir_t {
     pub reserved: [*mut c_void; 4],
     pub dir: *mut libc::DIR,
 }
+unsafe impl crate::Plain for uv_dir_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -133,6 +146,7 @@ pub struct uv_dirent_t {
     pub name: *const c_char,
     pub type_: uv_dirent_type_t,
 }
+unsafe impl crate::Plain for uv_dirent_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -140,6 +154,7 @@ pub struct uv_env_item_t {
     pub name: *mut c_char,
     pub value: *mut c_char,
 }
+unsafe impl crate::Plain for uv_env_item_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -147,6 +162,7 @@ pub union uv_fs_event_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_fs_event_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -164,6 +180,7 @@ pub struct uv_fs_event_t {
     pub watchers: uv__queue,
     pub wd: c_int,
 }
+unsafe impl crate::Plain for uv_fs_event_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -171,6 +188,7 @@ pub union uv_fs_poll_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_fs_poll_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -185,6 +203,7 @@ pub struct uv_fs_poll_t {
     pub flags: c_uint,
     pub poll_ctx: *mut c_void,
 }
+unsafe impl crate::Plain for uv_fs_poll_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -214,6 +233,7 @@ pub struct uv_fs_t {
     pub work_req: uv__work,
     pub bufsml: [uv_buf_t; 4],
 }
+unsafe impl crate::Plain for uv_fs_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -231,6 +251,7 @@ pub struct uv_getaddrinfo_t {
     pub addrinfo: *mut libc::addrinfo,
     pub retcode: c_int,
 }
+unsafe impl crate::Plain for uv_getaddrinfo_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -248,6 +269,7 @@ pub struct uv_getnameinfo_t {
     pub service: [c_char; 32],
     pub retcode: c_int,
 }
+unsafe impl crate::Plain for uv_getnameinfo_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -256,6 +278,7 @@ pub struct uv_group_t {
     pub gid: u64,
     pub members: *mut *mut c_char,
 }
+unsafe impl crate::Plain for uv_group_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -263,6 +286,7 @@ pub union uv_handle_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_handle_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -276,6 +300,7 @@ pub struct uv_handle_t {
     pub next_closing: *mut uv_handle_t,
     pub flags: c_uint,
 }
+unsafe impl crate::Plain for uv_handle_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -283,6 +308,7 @@ pub union uv_idle_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_idle_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -298,6 +324,7 @@ pub struct uv_idle_t {
     pub idle_cb: Option<unsafe extern "C" fn(*mut uv_idle_t)>,
     pub queue: uv__queue,
 }
+unsafe impl crate::Plain for uv_idle_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -305,6 +332,7 @@ pub union uv_interface_address_t_address {
     pub address6: libc::sockaddr_in6,
     pub address4: libc::sockaddr_in,
 }
+unsafe impl crate::Plain for uv_interface_address_t_address {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -312,6 +340,7 @@ pub union uv_interface_address_t_netmask {
     pub netmask6: libc::sockaddr_in6,
     pub netmask4: libc::sockaddr_in,
 }
+unsafe impl crate::Plain for uv_interface_address_t_netmask {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -322,6 +351,7 @@ pub struct uv_interface_address_t {
     pub address: uv_interface_address_t_address,
     pub netmask: uv_interface_address_t_netmask,
 }
+unsafe impl crate::Plain for uv_interface_address_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -329,6 +359,7 @@ pub union uv_loop_t_active_reqs {
     pub unused: *mut c_void,
     pub count: c_uint,
 }
+unsafe impl crate::Plain for uv_loop_t_active_reqs {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -336,6 +367,7 @@ pub struct uv_loop_t_timer_heap {
     pub min: *mut c_void,
     pub nelts: c_uint,
 }
+unsafe impl crate::Plain for uv_loop_t_timer_heap {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -377,6 +409,7 @@ pub struct uv_loop_t {
     pub inotify_watchers: *mut c_void,
     pub inotify_fd: c_int,
 }
+unsafe impl crate::Plain for uv_loop_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -386,6 +419,7 @@ pub struct uv_metrics_t {
     pub events_waiting: u64,
     pub reserved: [*mut u64; 13],
 }
+unsafe impl crate::Plain for uv_metrics_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -396,6 +430,7 @@ pub struct uv_passwd_t {
     pub shell: *mut c_char,
     pub homedir: *mut c_char,
 }
+unsafe impl crate::Plain for uv_passwd_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -403,6 +438,7 @@ pub union uv_pipe_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_pipe_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -430,6 +466,7 @@ pub struct uv_pipe_t {
     pub ipc: c_int,
     pub pipe_fname: *const c_char,
 }
+unsafe impl crate::Plain for uv_pipe_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -437,6 +474,7 @@ pub union uv_poll_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_poll_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -452,6 +490,7 @@ pub struct uv_poll_t {
     pub poll_cb: Option<unsafe extern "C" fn(*mut uv_poll_t, c_int, c_int)>,
     pub io_watcher: uv__io_t,
 }
+unsafe impl crate::Plain for uv_poll_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -459,6 +498,7 @@ pub union uv_prepare_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_prepare_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -474,6 +514,7 @@ pub struct uv_prepare_t {
     pub prepare_cb: Option<unsafe extern "C" fn(*mut uv_prepare_t)>,
     pub queue: uv__queue,
 }
+unsafe impl crate::Plain for uv_prepare_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -489,6 +530,7 @@ pub struct uv_process_options_t {
     pub uid: c_uint,
     pub gid: c_uint,
 }
+unsafe impl crate::Plain for uv_process_options_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -496,6 +538,7 @@ pub union uv_process_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_process_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -513,6 +556,7 @@ pub struct uv_process_t {
     pub queue: uv__queue,
     pub status: c_int,
 }
+unsafe impl crate::Plain for uv_process_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -528,6 +572,7 @@ pub struct uv_random_t {
     pub cb: Option<unsafe extern "C" fn(*mut uv_random_t, c_int, *mut c_void, usize)>,
     pub work_req: uv__work,
 }
+unsafe impl crate::Plain for uv_random_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -537,6 +582,7 @@ pub struct uv_req_t {
     pub reserved: [*mut c_void; 5],
     pub reserved2: [*mut c_void; 1],
 }
+unsafe impl crate::Plain for uv_req_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -548,6 +594,7 @@ pub struct uv_shutdown_t {
     pub handle: *mut uv_stream_t,
     pub cb: Option<unsafe extern "C" fn(*mut uv_shutdown_t, c_int)>,
 }
+unsafe impl crate::Plain for uv_shutdown_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -555,6 +602,7 @@ pub union uv_signal_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_signal_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -564,6 +612,7 @@ pub struct uv_signal_t_tree_entry {
     pub rbe_parent: *mut uv_signal_t,
     pub rbe_color: c_int,
 }
+unsafe impl crate::Plain for uv_signal_t_tree_entry {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -582,6 +631,7 @@ pub struct uv_signal_t {
     pub caught_signals: c_uint,
     pub dispatched_signals: c_uint,
 }
+unsafe impl crate::Plain for uv_signal_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -596,6 +646,7 @@ pub struct uv_statfs_t {
     pub f_frsize: u64,
     pub f_spare: [u64; 3],
 }
+unsafe impl crate::Plain for uv_statfs_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -603,6 +654,7 @@ pub union uv_stdio_container_t_data {
     pub stream: *mut uv_stream_t,
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_stdio_container_t_data {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -610,6 +662,7 @@ pub struct uv_stdio_container_t {
     pub flags: uv_stdio_flags,
     pub data: uv_stdio_container_t_data,
 }
+unsafe impl crate::Plain for uv_stdio_container_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -617,6 +670,7 @@ pub union uv_stream_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_stream_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -642,6 +696,7 @@ pub struct uv_stream_t {
     pub accepted_fd: c_int,
     pub queued_fds: *mut c_void,
 }
+unsafe impl crate::Plain for uv_stream_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -649,6 +704,7 @@ pub union uv_tcp_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_tcp_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -674,6 +730,7 @@ pub struct uv_tcp_t {
     pub accepted_fd: c_int,
     pub queued_fds: *mut c_void,
 }
+unsafe impl crate::Plain for uv_tcp_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -681,6 +738,7 @@ pub struct uv_thread_options_t {
     pub flags: c_uint,
     pub stack_size: usize,
 }
+unsafe impl crate::Plain for uv_thread_options_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -688,6 +746,7 @@ pub union uv_timer_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_timer_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -695,6 +754,7 @@ pub union uv_timer_t_node {
     pub heap: [*mut c_void; 3],
     pub queue: uv__queue,
 }
+unsafe impl crate::Plain for uv_timer_t_node {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -713,6 +773,7 @@ pub struct uv_timer_t {
     pub repeat: u64,
     pub start_id: u64,
 }
+unsafe impl crate::Plain for uv_timer_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -720,6 +781,7 @@ pub union uv_tty_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_tty_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -747,6 +809,7 @@ pub struct uv_tty_t {
     pub orig_termios: libc::termios,
     pub mode: c_int,
 }
+unsafe impl crate::Plain for uv_tty_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -754,6 +817,7 @@ pub union uv_udp_t_u {
     pub reserved: [*mut c_void; 4],
     pub fd: c_int,
 }
+unsafe impl crate::Plain for uv_udp_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -774,6 +838,7 @@ pub struct uv_udp_t {
     pub write_queue: uv__queue,
     pub write_completed_queue: uv__queue,
 }
+unsafe impl crate::Plain for uv_udp_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -781,6 +846,7 @@ pub union uv_udp_send_t_u {
     pub storage: libc::sockaddr_storage,
     pub addr: libc::sockaddr,
 }
+unsafe impl crate::Plain for uv_udp_send_t_u {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -799,6 +865,7 @@ pub struct uv_udp_send_t {
     pub send_cb: Option<unsafe extern "C" fn(*mut uv_udp_send_t, c_int)>,
     pub bufsml: [uv_buf_t; 4],
 }
+unsafe impl crate::Plain for uv_udp_send_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -808,6 +875,7 @@ pub struct uv_utsname_t {
     pub version: [c_char; 256],
     pub machine: [c_char; 256],
 }
+unsafe impl crate::Plain for uv_utsname_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -821,6 +889,7 @@ pub struct uv_work_t {
     pub after_work_cb: Option<unsafe extern "C" fn(*mut uv_work_t, c_int)>,
     pub work_req: uv__work,
 }
+unsafe impl crate::Plain for uv_work_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -839,6 +908,7 @@ pub struct uv_write_t {
     pub error: c_int,
     pub bufsml: [uv_buf_t; 4],
 }
+unsafe impl crate::Plain for uv_write_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -860,6 +930,7 @@ pub union uv_any_handle {
     pub fs_poll: uv_fs_poll_t,
     pub handle: uv_handle_t,
 }
+unsafe impl crate::Plain for uv_any_handle {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -875,6 +946,7 @@ pub union uv_any_req {
     pub shutdown: uv_shutdown_t,
     pub req: uv_req_t,
 }
+unsafe impl crate::Plain for uv_any_req {}
 
 pub type uv_after_work_cb = Option<unsafe extern "C" fn(*mut uv_work_t, c_int)>;
 
@@ -934,6 +1006,7 @@ pub struct uv_lib_t {
     pub handle: *mut c_void,
     pub errmsg: *mut c_char,
 }
+unsafe impl crate::Plain for uv_lib_t {}
 
 pub type uv_loop_option = c_int;
 
@@ -985,6 +1058,7 @@ pub struct uv_rusage_t {
     pub ru_nvcsw: u64,
     pub ru_nivcsw: u64,
 }
+unsafe impl crate::Plain for uv_rusage_t {}
 
 pub type uv_rwlock_t = libc::pthread_rwlock_t;
 
@@ -1014,6 +1088,7 @@ pub struct uv_stat_t {
     pub st_ctim: uv_timespec_t,
     pub st_birthtim: uv_timespec_t,
 }
+unsafe impl crate::Plain for uv_stat_t {}
 
 pub type uv_stdio_flags = c_int;
 
@@ -1031,6 +1106,7 @@ pub struct uv_timespec64_t {
     pub tv_sec: i64,
     pub tv_nsec: c_int,
 }
+unsafe impl crate::Plain for uv_timespec64_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1038,6 +1114,7 @@ pub struct uv_timespec_t {
     pub tv_sec: i64,
     pub tv_nsec: i64,
 }
+unsafe impl crate::Plain for uv_timespec_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1045,6 +1122,7 @@ pub struct uv_timeval64_t {
     pub tv_sec: i64,
     pub tv_usec: c_int,
 }
+unsafe impl crate::Plain for uv_timeval64_t {}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1052,6 +1130,7 @@ pub struct uv_timeval_t {
     pub tv_sec: i64,
     pub tv_usec: i64,
 }
+unsafe impl crate::Plain for uv_timeval_t {}
 
 pub type uv_tty_mode_t = c_int;
 

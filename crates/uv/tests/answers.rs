@@ -1,12 +1,8 @@
 //! What libuv 1.53.0 answers where its documentation is silent, and programs have come to count
 //! on it. Each answer here was taken down from the original.
 
-#[path = "support/room.rs"]
-mod room;
-
-use room::Room;
 use std::cell::RefCell;
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CString, c_int, c_uint};
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -14,80 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::ptr::null;
 use std::sync::mpsc;
 use uv as _;
-
-type Status = unsafe extern "C" fn(*mut Room, c_int);
-type Plain = unsafe extern "C" fn(*mut Room);
-
-#[repr(C)]
-struct Buffer {
-    base: *const c_char,
-    len: usize,
-}
-
-#[repr(C)]
-struct Options {
-    exit_cb: Option<unsafe extern "C" fn(*mut Room, i64, c_int)>,
-    file: *const c_char,
-    args: *const *const c_char,
-    env: *const *const c_char,
-    cwd: *const c_char,
-    flags: c_uint,
-    stdio_count: c_int,
-    stdio: *const c_void,
-    uid: libc::uid_t,
-    gid: libc::gid_t,
-}
-
-unsafe extern "C" {
-    fn uv_loop_init(lp: *mut Room) -> c_int;
-    fn uv_loop_close(lp: *mut Room) -> c_int;
-    fn uv_loop_alive(lp: *const Room) -> c_int;
-    fn uv_run(lp: *mut Room, mode: c_int) -> c_int;
-    fn uv_backend_timeout(lp: *const Room) -> c_int;
-    fn uv_close(handle: *mut Room, cb: Option<Plain>);
-    fn uv_is_active(handle: *const Room) -> c_int;
-    fn uv_fileno(handle: *const Room, fd: *mut c_int) -> c_int;
-    fn uv_timer_init(lp: *mut Room, timer: *mut Room) -> c_int;
-    fn uv_timer_start(timer: *mut Room, cb: Plain, timeout: u64, repeat: u64) -> c_int;
-    fn uv_timer_again(timer: *mut Room) -> c_int;
-    fn uv_idle_init(lp: *mut Room, idle: *mut Room) -> c_int;
-    fn uv_idle_start(idle: *mut Room, cb: Plain) -> c_int;
-    fn uv_async_init(lp: *mut Room, handle: *mut Room, cb: Option<Plain>) -> c_int;
-    fn uv_ip4_addr(ip: *const c_char, port: c_int, address: *mut libc::sockaddr_in) -> c_int;
-    fn uv_tcp_init(lp: *mut Room, tcp: *mut Room) -> c_int;
-    fn uv_tcp_init_ex(lp: *mut Room, tcp: *mut Room, flags: c_uint) -> c_int;
-    fn uv_tcp_bind(tcp: *mut Room, address: *const libc::sockaddr_in, flags: c_uint) -> c_int;
-    fn uv_tcp_open(tcp: *mut Room, socket: c_int) -> c_int;
-    fn uv_tcp_nodelay(tcp: *mut Room, on: c_int) -> c_int;
-    fn uv_tcp_keepalive(tcp: *mut Room, on: c_int, delay: c_uint) -> c_int;
-    fn uv_tcp_simultaneous_accepts(tcp: *mut Room, on: c_int) -> c_int;
-    fn uv_stream_set_blocking(stream: *mut Room, blocking: c_int) -> c_int;
-    fn uv_listen(stream: *mut Room, backlog: c_int, cb: Status) -> c_int;
-    fn uv_is_readable(stream: *const Room) -> c_int;
-    fn uv_is_writable(stream: *const Room) -> c_int;
-    fn uv_pipe_init(lp: *mut Room, pipe: *mut Room, ipc: c_int) -> c_int;
-    fn uv_pipe_open(pipe: *mut Room, fd: c_int) -> c_int;
-    fn uv_pipe_bind(pipe: *mut Room, name: *const c_char) -> c_int;
-    fn uv_pipe_chmod(pipe: *mut Room, mode: c_int) -> c_int;
-    fn uv_write(
-        req: *mut Room,
-        stream: *mut Room,
-        bufs: *const Buffer,
-        count: c_uint,
-        cb: Status,
-    ) -> c_int;
-    fn uv_try_write(stream: *mut Room, bufs: *const Buffer, count: c_uint) -> c_int;
-    fn uv_stream_get_write_queue_size(stream: *const Room) -> usize;
-    fn uv_poll_init(lp: *mut Room, poll: *mut Room, fd: c_int) -> c_int;
-    fn uv_poll_start(
-        poll: *mut Room,
-        events: c_int,
-        cb: unsafe extern "C" fn(*mut Room, c_int, c_int),
-    ) -> c_int;
-    fn uv_spawn(lp: *mut Room, process: *mut Room, options: *const Options) -> c_int;
-    fn uv_queue_work(lp: *mut Room, req: *mut Room, work: Plain, after: Status) -> c_int;
-    fn uv_cancel(req: *mut Room) -> c_int;
-}
+use uv_binding::*;
 
 const DEFAULT: c_int = 0;
 const NO_WAIT: c_int = 2;
@@ -105,15 +28,15 @@ fn told() -> Vec<c_int> {
     TOLD.take()
 }
 
-fn new_loop() -> Box<Room> {
-    let mut lp = Room::new();
+fn new_loop() -> Box<uv_loop_t> {
+    let mut lp = Box::new(garbage());
     // SAFETY: this is memory for a loop.
     assert_eq!(unsafe { uv_loop_init(&mut *lp) }, 0);
     lp
 }
 
 /// Closes the handles and then the loop.
-fn close(mut lp: Box<Room>, handles: &mut [&mut Room]) {
+fn close(mut lp: Box<uv_loop_t>, handles: &mut [&mut Room]) {
     // SAFETY: the loop and the handles are initialised, and closing twice does nothing.
     unsafe {
         for handle in handles {
@@ -198,7 +121,7 @@ fn a_stream_is_opened_with_the_descriptor_that_it_has() {
                 (uv_is_readable(&**stream), uv_is_writable(&**stream)),
                 (1, 1)
             );
-            assert_eq!(uv_listen(&mut **stream, 1, tell_status), 0);
+            assert_eq!(uv_listen(&mut **stream, 1, Some(tell_status)), 0);
         }
         assert_eq!(uv_pipe_open(&mut *pipe, fd), -libc::EEXIST, "it is watched");
         let _client = UnixStream::connect(&dir).unwrap();
@@ -229,17 +152,17 @@ fn changing_a_pipes_mode_sets_it() {
 
 unsafe extern "C" fn tell_queue(req: *mut Room, status: c_int) {
     // SAFETY: the test has put the stream there.
-    let queued = unsafe { uv_stream_get_write_queue_size((*req).data.cast()) };
+    let queued = unsafe { uv_stream_get_write_queue_size((*req).data.cast::<Room>()) };
     tell(status);
     tell(queued as c_int);
 }
 
 /// A pipe with a write that does not go, and two small ones behind it.
 struct Stuck {
-    lp: Box<Room>,
+    lp: Box<uv_loop_t>,
     pipe: Box<Room>,
     requests: [Box<Room>; 3],
-    _bytes: Vec<c_char>,
+    _bytes: Vec<u8>,
     _peer: UnixStream,
     queued: usize,
 }
@@ -256,11 +179,11 @@ impl Stuck {
             assert_eq!(uv_pipe_open(&mut *pipe, near.into_raw_fd()), 0);
             for (req, len) in requests.iter_mut().zip([bytes.len(), 1000, 2000]) {
                 req.data = (&raw mut *pipe).cast();
-                let buffer = Buffer {
-                    base: bytes.as_ptr(),
-                    len,
-                };
-                assert_eq!(uv_write(&mut **req, &mut *pipe, &buffer, 1, tell_queue), 0);
+                let buffer = uv_buf_t::new(&bytes[..len]);
+                assert_eq!(
+                    uv_write(&mut **req, &mut *pipe, &buffer, 1, Some(tell_queue)),
+                    0
+                );
             }
             Stuck {
                 queued: uv_stream_get_write_queue_size(&*pipe),
@@ -308,15 +231,15 @@ fn a_failed_write_that_was_never_queued_does_not_count() {
     drop(far);
     let (mut lp, mut pipe, mut req) = (new_loop(), Room::new(), Room::new());
     req.data = (&raw mut *pipe).cast();
-    let buffer = Buffer {
-        base: c"bytes".as_ptr(),
-        len: 5,
-    };
+    let buffer = uv_buf_t::new(b"bytes");
     // SAFETY: loop and handle are initialised in order; the request lives as long as they.
     unsafe {
         assert_eq!(uv_pipe_init(&mut *lp, &mut *pipe, 0), 0);
         assert_eq!(uv_pipe_open(&mut *pipe, near.into_raw_fd()), 0);
-        assert_eq!(uv_write(&mut *req, &mut *pipe, &buffer, 1, tell_queue), 0);
+        assert_eq!(
+            uv_write(&mut *req, &mut *pipe, &buffer, 1, Some(tell_queue)),
+            0
+        );
         assert_eq!(uv_run(&mut *lp, DEFAULT), 0);
     }
     assert_eq!(told(), [-libc::EPIPE, 0]);
@@ -353,7 +276,7 @@ fn a_closing_handle_takes_what_changes_nothing() {
     unsafe {
         assert_eq!(uv_timer_init(&mut *lp, &mut *timer), 0);
         assert_eq!(uv_timer_again(&mut *timer), -libc::EINVAL, "never started");
-        assert_eq!(uv_timer_start(&mut *timer, nothing, 1000, 1000), 0);
+        assert_eq!(uv_timer_start(&mut *timer, Some(nothing), 1000, 1000), 0);
         assert_eq!(uv_idle_init(&mut *lp, &mut *idle), 0);
         assert_eq!(
             uv_tcp_init_ex(&mut *lp, &mut *tcp, libc::AF_INET as c_uint),
@@ -363,8 +286,11 @@ fn a_closing_handle_takes_what_changes_nothing() {
             uv_close(&mut **handle, None);
         }
         assert_eq!(uv_timer_again(&mut *timer), 0);
-        assert_eq!(uv_timer_start(&mut *timer, nothing, 0, 0), -libc::EINVAL);
-        assert_eq!(uv_idle_start(&mut *idle, nothing), 0);
+        assert_eq!(
+            uv_timer_start(&mut *timer, Some(nothing), 0, 0),
+            -libc::EINVAL
+        );
+        assert_eq!(uv_idle_start(&mut *idle, Some(nothing)), 0);
         assert_eq!(uv_tcp_nodelay(&mut *tcp, 1), 0);
         assert_eq!(uv_tcp_keepalive(&mut *tcp, 1, 10), 0);
         assert_eq!(uv_tcp_keepalive(&mut *tcp, 1, 0), 0);
@@ -377,7 +303,7 @@ fn a_closing_handle_takes_what_changes_nothing() {
     close(lp, &mut []);
 }
 
-unsafe extern "C" fn tell_exit(_: *mut Room, status: i64, _: c_int) {
+unsafe extern "C" fn tell_exit(_: *mut uv_process_t, status: i64, _: c_int) {
     tell(status as c_int);
 }
 
@@ -387,17 +313,12 @@ fn flags_of_children_that_nobody_knows_mean_nothing() {
     let args = [args[0], args[1], args[2], null()];
     for flags in [1 << 8, 1 << 31] {
         let (mut lp, mut process) = (new_loop(), Room::new());
-        let options = Options {
+        let options = uv_process_options_t {
             exit_cb: Some(tell_exit),
             file: args[0],
-            args: args.as_ptr(),
-            env: null(),
-            cwd: null(),
+            args: args.as_ptr().cast_mut().cast(),
             flags,
-            stdio_count: 0,
-            stdio: null(),
-            uid: 0,
-            gid: 0,
+            ..zeroed()
         };
         // SAFETY: loop, handle and options are as they should be.
         unsafe {
@@ -417,7 +338,7 @@ fn a_loop_that_was_never_run_is_to_be_run_at_once() {
         assert_eq!(uv_async_init(&mut *lp, &mut *other, None), 0);
         assert_eq!(uv_backend_timeout(&*lp), 0);
         assert_eq!(uv_timer_init(&mut *lp, &mut *timer), 0);
-        assert_eq!(uv_timer_start(&mut *timer, nothing, 1_000_000, 0), 0);
+        assert_eq!(uv_timer_start(&mut *timer, Some(nothing), 1_000_000, 0), 0);
         assert_eq!(uv_backend_timeout(&*lp), 0);
         uv_run(&mut *lp, NO_WAIT);
         assert!(uv_backend_timeout(&*lp) > 0);
@@ -432,7 +353,7 @@ fn a_run_with_nothing_to_do_is_not_the_first_turn() {
     unsafe {
         assert_eq!(uv_run(&mut *lp, NO_WAIT), 0);
         assert_eq!(uv_timer_init(&mut *lp, &mut *timer), 0);
-        assert_eq!(uv_timer_start(&mut *timer, nothing, 1_000_000, 0), 0);
+        assert_eq!(uv_timer_start(&mut *timer, Some(nothing), 1_000_000, 0), 0);
         assert_eq!(uv_backend_timeout(&*lp), 0);
         uv_run(&mut *lp, NO_WAIT);
         assert!(uv_backend_timeout(&*lp) > 0);
@@ -458,7 +379,7 @@ fn a_cancelled_request_can_be_cancelled_again() {
         for req in &mut busy {
             req.data = (&raw const gate).cast_mut().cast();
             assert_eq!(
-                uv_queue_work(&mut *lp, &mut **req, wait_for_end, tell_status),
+                uv_queue_work(&mut *lp, &mut **req, Some(wait_for_end), Some(tell_status)),
                 0
             );
         }
@@ -486,7 +407,7 @@ fn polled(fd: impl Into<OwnedFd>, wanted: c_int) -> Vec<c_int> {
     // SAFETY: loop and handle are initialised in order.
     unsafe {
         assert_eq!(uv_poll_init(&mut *lp, &mut *poll, fd.as_raw_fd()), 0);
-        assert_eq!(uv_poll_start(&mut *poll, wanted, tell_events), 0);
+        assert_eq!(uv_poll_start(&mut *poll, wanted, Some(tell_events)), 0);
         uv_run(&mut *lp, NO_WAIT);
         uv_run(&mut *lp, NO_WAIT);
     }

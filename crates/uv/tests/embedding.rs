@@ -1,78 +1,20 @@
 //! Loops that somebody else waits for, by their descriptor and time-out, through the C interface.
 //! Some programs ask whether the descriptor is readable; others take events from it.
 
-#[path = "support/room.rs"]
-mod room;
-
-use room::Room;
 use std::cell::Cell;
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CString, c_int};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::ptr::null;
 use uv as _;
+use uv_binding::*;
 
 const NOWAIT: c_int = 2;
 const UV_READABLE: c_int = 1;
 
 /// Longer than anything here takes: whoever is asleep until then would be for ever.
 const GUARD_MS: c_int = 20_000;
-
-#[repr(C)]
-struct Buf {
-    base: *mut c_char,
-    len: usize,
-}
-
-#[repr(C)]
-struct ProcessOptions {
-    exit_cb: Option<unsafe extern "C" fn(*mut Room, i64, c_int)>,
-    file: *const c_char,
-    args: *const *const c_char,
-    env: *const *const c_char,
-    cwd: *const c_char,
-    flags: c_uint,
-    stdio_count: c_int,
-    stdio: *const c_void,
-    uid: c_uint,
-    gid: c_uint,
-}
-
-type Callback = unsafe extern "C" fn(*mut Room, c_int);
-
-unsafe extern "C" {
-    fn uv_loop_init(lp: *mut Room) -> c_int;
-    fn uv_loop_close(lp: *mut Room) -> c_int;
-    fn uv_loop_alive(lp: *const Room) -> c_int;
-    fn uv_run(lp: *mut Room, mode: c_int) -> c_int;
-    fn uv_backend_fd(lp: *const Room) -> c_int;
-    fn uv_backend_timeout(lp: *const Room) -> c_int;
-    fn uv_close(handle: *mut Room, cb: Option<unsafe extern "C" fn()>);
-    fn uv_poll_init(lp: *mut Room, poll: *mut Room, fd: c_int) -> c_int;
-    fn uv_poll_start(
-        poll: *mut Room,
-        events: c_int,
-        cb: unsafe extern "C" fn(*mut Room, c_int, c_int),
-    ) -> c_int;
-    fn uv_ip4_addr(ip: *const c_char, port: c_int, address: *mut libc::sockaddr_in) -> c_int;
-    fn uv_tcp_init(lp: *mut Room, tcp: *mut Room) -> c_int;
-    fn uv_tcp_bind(tcp: *mut Room, address: *const libc::sockaddr_in, flags: c_uint) -> c_int;
-    fn uv_tcp_getsockname(
-        tcp: *const Room,
-        address: *mut libc::sockaddr_in,
-        len: *mut c_int,
-    ) -> c_int;
-    fn uv_listen(tcp: *mut Room, backlog: c_int, cb: Callback) -> c_int;
-    fn uv_accept(server: *mut Room, client: *mut Room) -> c_int;
-    fn uv_read_start(
-        stream: *mut Room,
-        alloc: unsafe extern "C" fn(*mut Room, usize, *mut Buf),
-        read: unsafe extern "C" fn(*mut Room, isize, *const Buf),
-    ) -> c_int;
-    fn uv_try_write(stream: *mut Room, bufs: *const Buf, count: c_uint) -> c_int;
-    fn uv_spawn(lp: *mut Room, process: *mut Room, options: *const ProcessOptions) -> c_int;
-}
 
 /// A way to wait for a descriptor for so many milliseconds; whether there was something.
 type Wait = fn(c_int, c_int) -> bool;
@@ -95,7 +37,7 @@ fn by_taking(fd: c_int, timeout_ms: c_int) -> bool {
 }
 
 /// Runs the loop as one does who embeds it, until `is_done`.
-fn drive(lp: &mut Room, wait: Wait, is_done: impl Fn() -> bool) {
+fn drive(lp: &mut uv_loop_t, wait: Wait, is_done: impl Fn() -> bool) {
     while !is_done() {
         // SAFETY: the loop is initialised.
         unsafe {
@@ -111,9 +53,9 @@ fn drive(lp: &mut Room, wait: Wait, is_done: impl Fn() -> bool) {
 
 /// Gives `test` a loop, unless the loop has no descriptor, and closes it; then the handles that
 /// it is given may go.
-fn with_loop(test: impl Fn(&mut Room, Wait) -> Vec<Box<Room>>) {
+fn with_loop(test: impl Fn(&mut uv_loop_t, Wait) -> Vec<Box<Room>>) {
     for wait in [by_looking as Wait, by_taking as Wait] {
-        let mut lp = Room::new();
+        let mut lp = Box::new(garbage());
         // SAFETY: the loop is initialised before use.
         unsafe {
             assert_eq!(uv_loop_init(&mut *lp), 0);
@@ -134,9 +76,9 @@ fn with_loop(test: impl Fn(&mut Room, Wait) -> Vec<Box<Room>>) {
 /// # Safety
 ///
 /// It does.
-unsafe fn count<'a>(handle: *const Room) -> &'a Cell<u32> {
+unsafe fn count<'a>(handle: *const impl Holds<uv_handle_t>) -> &'a Cell<u32> {
     // SAFETY: the caller vouches for it.
-    unsafe { &*(*handle).data.cast::<Cell<u32>>() }
+    unsafe { &*uv_handle_get_data(handle).cast::<Cell<u32>>() }
 }
 
 unsafe extern "C" fn on_ready(poll: *mut Room, status: c_int, _: c_int) {
@@ -158,7 +100,7 @@ fn what_was_started_before_the_first_run_is_heard_of() {
         // SAFETY: loop and handle are initialised, and the handle outlives the loop.
         unsafe {
             assert_eq!(uv_poll_init(lp, &mut *poll, reader.as_raw_fd()), 0);
-            assert_eq!(uv_poll_start(&mut *poll, UV_READABLE, on_ready), 0);
+            assert_eq!(uv_poll_start(&mut *poll, UV_READABLE, Some(on_ready)), 0);
             assert_eq!(uv_backend_timeout(lp), 0, "nobody has told the kernel");
         }
         drive(lp, wait, || heard.get() == 1);
@@ -166,7 +108,7 @@ fn what_was_started_before_the_first_run_is_heard_of() {
     });
 }
 
-unsafe extern "C" fn lend(_: *mut Room, _: usize, buf: *mut Buf) {
+unsafe extern "C" fn lend(_: *mut Room, _: usize, buf: *mut uv_buf_t) {
     thread_local!(static ROOM: Cell<[u8; 64]> = const { Cell::new([0; 64]) });
     // SAFETY: the loop gives us a place for a buffer, and uses it on this thread.
     unsafe {
@@ -176,14 +118,14 @@ unsafe extern "C" fn lend(_: *mut Room, _: usize, buf: *mut Buf) {
 }
 
 /// Answers what it is told.
-unsafe extern "C" fn answer(stream: *mut Room, nread: isize, buf: *const Buf) {
+unsafe extern "C" fn answer(stream: *mut Room, nread: isize, buf: *const uv_buf_t) {
     // SAFETY: the test keeps a counter there; what was read is in the buffer.
     unsafe {
         if nread < 0 {
             return uv_close(stream, None);
         }
         count(stream).set(count(stream).get() + nread as u32);
-        let said = Buf {
+        let said = uv_buf_t {
             base: (*buf).base,
             len: nread as usize,
         };
@@ -198,7 +140,7 @@ unsafe extern "C" fn let_in(server: *mut Room, status: c_int) {
     unsafe {
         let client = (*server).data.cast::<Room>();
         assert_eq!(uv_accept(server, client), 0);
-        assert_eq!(uv_read_start(client, lend, answer), 0);
+        assert_eq!(uv_read_start(client, Some(lend), Some(answer)), 0);
         uv_close(server, None);
     }
 }
@@ -218,7 +160,7 @@ fn every_message_of_a_connection_is_heard() {
             assert_eq!(uv_tcp_init(lp, &mut *server), 0);
             assert_eq!(uv_tcp_init(lp, &mut *client), 0);
             assert_eq!(uv_tcp_bind(&mut *server, &address, 0), 0);
-            assert_eq!(uv_listen(&mut *server, 8, let_in), 0);
+            assert_eq!(uv_listen(&mut *server, 8, Some(let_in)), 0);
             assert_eq!(uv_tcp_getsockname(&*server, &mut address, &mut len), 0);
             u16::from_be(address.sin_port)
         };
@@ -233,7 +175,7 @@ fn every_message_of_a_connection_is_heard() {
     });
 }
 
-unsafe extern "C" fn on_exit(process: *mut Room, status: i64, _: c_int) {
+unsafe extern "C" fn on_exit(process: *mut uv_process_t, status: i64, _: c_int) {
     assert_eq!(status, 7);
     // SAFETY: the test keeps a counter there.
     unsafe {
@@ -253,17 +195,11 @@ fn the_end_of_a_child_is_heard() {
             let held = format!("/proc/{}/fd/{}", std::process::id(), reader.as_raw_fd());
             let script = CString::new(format!("read x < {held}; exit 7")).unwrap();
             let args = [c"sh".as_ptr(), c"-c".as_ptr(), script.as_ptr(), null()];
-            let options = ProcessOptions {
+            let options = uv_process_options_t {
                 exit_cb: Some(on_exit),
                 file: c"sh".as_ptr(),
-                args: args.as_ptr(),
-                env: null(),
-                cwd: null(),
-                flags: 0,
-                stdio_count: 0,
-                stdio: null(),
-                uid: 0,
-                gid: 0,
+                args: args.as_ptr().cast_mut().cast(),
+                ..zeroed()
             };
             // SAFETY: the loop is initialised, and the handle outlives it.
             unsafe {

@@ -1,66 +1,15 @@
 //! Streams through the C interface: how they end, and callbacks that run the loop again or close
 //! what it is dealing with.
 
-#[path = "support/room.rs"]
-mod room;
-
-use room::Room;
 use std::cell::{Cell, RefCell};
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::c_int;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::ptr::{null, null_mut};
 use uv as _;
-
-type Status = unsafe extern "C" fn(*mut Room, c_int);
-type Plain = unsafe extern "C" fn(*mut Room);
-
-#[repr(C)]
-struct Buffer {
-    base: *mut c_char,
-    len: usize,
-}
-
-unsafe extern "C" {
-    fn uv_loop_init(lp: *mut Room) -> c_int;
-    fn uv_loop_close(lp: *mut Room) -> c_int;
-    fn uv_run(lp: *mut Room, mode: c_int) -> c_int;
-    fn uv_close(handle: *mut Room, cb: Option<Plain>);
-    fn uv_is_closing(handle: *const Room) -> c_int;
-    fn uv_fileno(handle: *const Room, fd: *mut c_int) -> c_int;
-    fn uv_tcp_init(lp: *mut Room, tcp: *mut Room) -> c_int;
-    fn uv_tcp_open(tcp: *mut Room, socket: c_int) -> c_int;
-    fn uv_tcp_bind(tcp: *mut Room, address: *const libc::sockaddr_in, flags: c_uint) -> c_int;
-    fn uv_tcp_getsockname(tcp: *const Room, name: *mut libc::sockaddr_in, len: *mut c_int)
-    -> c_int;
-    fn uv_tcp_connect(
-        req: *mut Room,
-        tcp: *mut Room,
-        address: *const libc::sockaddr_in,
-        cb: Status,
-    ) -> c_int;
-    fn uv_ip4_addr(ip: *const c_char, port: c_int, address: *mut libc::sockaddr_in) -> c_int;
-    fn uv_listen(stream: *mut Room, backlog: c_int, cb: Status) -> c_int;
-    fn uv_accept(server: *mut Room, client: *mut Room) -> c_int;
-    fn uv_pipe_init(lp: *mut Room, pipe: *mut Room, ipc: c_int) -> c_int;
-    fn uv_pipe_open(pipe: *mut Room, fd: c_int) -> c_int;
-    fn uv_read_start(
-        stream: *mut Room,
-        alloc: unsafe extern "C" fn(*mut Room, usize, *mut Buffer),
-        read: unsafe extern "C" fn(*mut Room, isize, *const Buffer),
-    ) -> c_int;
-    fn uv_read_stop(stream: *mut Room) -> c_int;
-    fn uv_write(
-        req: *mut Room,
-        stream: *mut Room,
-        bufs: *const Buffer,
-        count: c_uint,
-        cb: Status,
-    ) -> c_int;
-    fn uv_shutdown(req: *mut Room, stream: *mut Room, cb: Status) -> c_int;
-}
+use uv_binding::*;
 
 const DEFAULT: c_int = 0;
 const ONCE: c_int = 1;
@@ -72,7 +21,7 @@ type Told = (&'static str, usize, isize);
 
 thread_local! {
     static TOLD: RefCell<Vec<Told>> = const { RefCell::new(Vec::new()) };
-    static LOOP: Cell<*mut Room> = const { Cell::new(null_mut()) };
+    static LOOP: Cell<*mut uv_loop_t> = const { Cell::new(null_mut()) };
     /// All handles of the test.
     static HANDLES: RefCell<Vec<*mut Room>> = const { RefCell::new(Vec::new()) };
     /// What callbacks do besides.
@@ -147,7 +96,7 @@ unsafe fn act(own: *mut Room) {
     }
 }
 
-unsafe extern "C" fn lend(_: *mut Room, _: usize, buffer: *mut Buffer) {
+unsafe extern "C" fn lend(_: *mut Room, _: usize, buffer: *mut uv_buf_t) {
     // Of its own, since the loop may be run again before it has been looked at.
     let room: &'static mut [u8; 64] = Box::leak(Box::new([0; 64]));
     // SAFETY: the loop gives us a place for a buffer.
@@ -157,7 +106,7 @@ unsafe extern "C" fn lend(_: *mut Room, _: usize, buffer: *mut Buffer) {
     }
 }
 
-unsafe extern "C" fn read(stream: *mut Room, count: isize, buffer: *const Buffer) {
+unsafe extern "C" fn read(stream: *mut Room, count: isize, buffer: *const uv_buf_t) {
     // SAFETY: the buffer is the one of above, which nobody else has.
     unsafe {
         if !(*buffer).base.is_null() {
@@ -185,8 +134,8 @@ unsafe extern "C" fn written(request: *mut Room, status: c_int) {
 }
 
 /// A loop on which a test does something, and closes it.
-fn on_a_loop(deed: Deed, test: impl FnOnce(*mut Room)) -> Vec<Told> {
-    let mut lp = Room::new();
+fn on_a_loop(deed: Deed, test: impl FnOnce(*mut uv_loop_t)) -> Vec<Told> {
+    let mut lp = Box::new(garbage());
     // SAFETY: this is memory for a loop.
     assert_eq!(unsafe { uv_loop_init(&mut *lp) }, 0);
     LOOP.set(&mut *lp);
@@ -219,7 +168,7 @@ fn handle() -> *mut Room {
 }
 
 /// A handle on one's own end of a connection.
-fn stream(lp: *mut Room, end: impl Into<OwnedFd>, is_tcp: bool) -> *mut Room {
+fn stream(lp: *mut uv_loop_t, end: impl Into<OwnedFd>, is_tcp: bool) -> *mut Room {
     let stream = handle();
     let fd = end.into().into_raw_fd();
     // SAFETY: loop and handle are the test's.
@@ -250,7 +199,7 @@ fn story(end: impl Into<OwnedFd>, is_tcp: bool) -> Vec<isize> {
         let stream = stream(lp, end, is_tcp);
         // SAFETY: it has been opened.
         unsafe {
-            assert_eq!(uv_read_start(stream, lend, read), 0);
+            assert_eq!(uv_read_start(stream, Some(lend), Some(read)), 0);
             assert_eq!(uv_run(lp, DEFAULT), 0);
         }
     });
@@ -314,7 +263,7 @@ fn read_callbacks_may_run_the_loop_again_and_close_streams() {
                     theirs.write_all(&[7; 100]).unwrap();
                     let stream = stream(lp, end, is_tcp);
                     // SAFETY: it has been opened.
-                    assert_eq!(unsafe { uv_read_start(stream, lend, read) }, 0);
+                    assert_eq!(unsafe { uv_read_start(stream, Some(lend), Some(read)) }, 0);
                 }
                 // SAFETY: the loop is the test's.
                 unsafe { uv_run(lp, DEFAULT) };
@@ -369,12 +318,9 @@ fn write_callbacks_may_run_the_loop_again_and_close_streams() {
                 for at in 0..4 {
                     let request = &mut *requests[4 * number + at];
                     request.data = (100 * number + at) as *mut _;
-                    let buffer = Buffer {
-                        base: bytes.as_ptr().cast_mut().cast(),
-                        len: if at == 2 { BIG } else { 1 },
-                    };
+                    let buffer = uv_buf_t::new(&bytes[..if at == 2 { BIG } else { 1 }]);
                     // SAFETY: request and memory outlive the loop.
-                    let begun = unsafe { uv_write(request, stream, &buffer, 1, written) };
+                    let begun = unsafe { uv_write(request, stream, &buffer, 1, Some(written)) };
                     assert_eq!(begun, 0);
                 }
             }
@@ -431,7 +377,7 @@ fn connection_callbacks_may_run_the_loop_again_and_close_the_server() {
                 assert_eq!(uv_ip4_addr(c"127.0.0.1".as_ptr(), 0, &mut address), 0);
                 assert_eq!(uv_tcp_init(lp, server), 0);
                 assert_eq!(uv_tcp_bind(server, &address, 0), 0);
-                assert_eq!(uv_listen(server, 8, connection), 0);
+                assert_eq!(uv_listen(server, 8, Some(connection)), 0);
                 let mut len = size_of_val(&address) as c_int;
                 assert_eq!(uv_tcp_getsockname(server, &mut address, &mut len), 0);
                 let port = u16::from_be(address.sin_port);
@@ -468,15 +414,21 @@ fn writes_and_shutdowns_after_a_second_connect_are_done() {
             let mut address: libc::sockaddr_in = std::mem::zeroed();
             uv_ip4_addr(c"127.0.0.1".as_ptr(), port.into(), &mut address);
             assert_eq!(uv_tcp_init(lp, client), 0);
-            assert_eq!(uv_tcp_connect(&mut *requests[0], client, &address, done), 0);
+            assert_eq!(
+                uv_tcp_connect(&mut *requests[0], client, &address, Some(done)),
+                0
+            );
             uv_run(lp, DEFAULT);
-            assert_eq!(uv_tcp_connect(&mut *requests[1], client, &address, done), 0);
-            let buffer = Buffer {
-                base: c"word".as_ptr().cast_mut(),
-                len: 4,
-            };
-            assert_eq!(uv_write(&mut *requests[2], client, &buffer, 1, done), 0);
-            assert_eq!(uv_shutdown(&mut *requests[3], client, done), 0);
+            assert_eq!(
+                uv_tcp_connect(&mut *requests[1], client, &address, Some(done)),
+                0
+            );
+            let buffer = uv_buf_t::new(b"word");
+            assert_eq!(
+                uv_write(&mut *requests[2], client, &buffer, 1, Some(done)),
+                0
+            );
+            assert_eq!(uv_shutdown(&mut *requests[3], client, Some(done)), 0);
             assert_eq!(uv_run(lp, DEFAULT), 0);
         }
         let mut received = String::new();
@@ -497,7 +449,7 @@ fn a_file_put_in_the_place_of_a_stopped_stream_s_is_read() {
         theirs.write_all(b"old").unwrap();
         // SAFETY: the stream is the test's, and its descriptor stays open.
         unsafe {
-            assert_eq!(uv_read_start(stream, lend, read), 0);
+            assert_eq!(uv_read_start(stream, Some(lend), Some(read)), 0);
             uv_run(lp, ONCE);
             assert_eq!(uv_read_stop(stream), 0);
             let mut fd = -1;
@@ -506,7 +458,7 @@ fn a_file_put_in_the_place_of_a_stopped_stream_s_is_read() {
             drop(other_end);
             other.write_all(b"new one").unwrap();
             drop(other);
-            assert_eq!(uv_read_start(stream, lend, read), 0);
+            assert_eq!(uv_read_start(stream, Some(lend), Some(read)), 0);
             assert_eq!(uv_run(lp, DEFAULT), 0);
         }
     });

@@ -1,58 +1,12 @@
 //! Functions that programs use and no test of libuv's own reaches, where no other test of ours
 //! does either.
 
-#[path = "support/room.rs"]
-mod room;
-
-use room::Room;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::ptr::{null, null_mut};
 use uv as _;
-
-#[repr(C)]
-struct Buf {
-    base: *const c_char,
-    len: usize,
-}
-
-unsafe extern "C" {
-    fn uv_err_name_r(error: c_int, buffer: *mut c_char, size: usize) -> *mut c_char;
-    fn uv_loop_new() -> *mut Room;
-    fn uv_loop_delete(lp: *mut Room);
-    fn uv_run(lp: *mut Room, mode: c_int) -> c_int;
-    fn uv_close(handle: *mut Room, cb: Option<unsafe extern "C" fn()>);
-    fn uv_timer_init(lp: *mut Room, timer: *mut Room) -> c_int;
-    fn uv_timer_start(
-        timer: *mut Room,
-        cb: Option<unsafe extern "C" fn(*mut Room)>,
-        timeout_ms: u64,
-        repeat_ms: u64,
-    ) -> c_int;
-    fn uv_idle_init(lp: *mut Room, idle: *mut Room) -> c_int;
-    fn uv_unref(handle: *mut Room);
-    fn uv_print_all_handles(lp: *mut Room, stream: *mut libc::FILE);
-    fn uv_print_active_handles(lp: *mut Room, stream: *mut libc::FILE);
-    fn uv_req_get_data(request: *const Room) -> *mut c_void;
-    fn uv_req_set_data(request: *mut Room, data: *mut c_void);
-    fn uv_req_get_type(request: *const Room) -> c_int;
-    fn uv_random(
-        lp: *mut Room,
-        request: *mut Room,
-        bytes: *mut c_void,
-        len: usize,
-        flags: c_uint,
-        cb: Option<unsafe extern "C" fn(*mut Room, c_int, *mut c_void, usize)>,
-    ) -> c_int;
-    fn uv_tcp_init_ex(lp: *mut Room, tcp: *mut Room, flags: c_uint) -> c_int;
-    fn uv_tcp_simultaneous_accepts(tcp: *mut Room, enable: c_int) -> c_int;
-    fn uv_pipe_init(lp: *mut Room, pipe: *mut Room, ipc: c_int) -> c_int;
-    fn uv_pipe_open(pipe: *mut Room, fd: c_int) -> c_int;
-    fn uv_try_write2(pipe: *mut Room, bufs: *const Buf, count: c_uint, send: *mut Room) -> c_int;
-    fn uv_version() -> c_uint;
-    fn uv_version_string() -> *const c_char;
-}
+use uv_binding::*;
 
 #[test]
 fn names_of_errors_go_into_a_buffer_and_are_cut_to_it() {
@@ -88,7 +42,10 @@ fn the_version_is_the_one_that_we_stand_in_for() {
 }
 
 /// What a function prints about a loop.
-fn printed(lp: *mut Room, print: unsafe extern "C" fn(*mut Room, *mut libc::FILE)) -> Vec<String> {
+fn printed(
+    lp: *mut uv_loop_t,
+    print: unsafe extern "C" fn(*mut uv_loop_t, *mut libc::FILE),
+) -> Vec<String> {
     let (mut text, mut len) = (null_mut::<c_char>(), 0);
     // SAFETY: the stream writes to memory of its own, which is ours after it is closed.
     unsafe {
@@ -187,11 +144,7 @@ fn receive(socket: &UnixStream) -> Option<OwnedFd> {
 fn a_handle_is_sent_at_once_or_not_at_all() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (mut pipe, mut tcp) = (Room::new(), Room::new());
-    let byte = CString::new("!").unwrap();
-    let buf = Buf {
-        base: byte.as_ptr(),
-        len: 1,
-    };
+    let buf = uv_buf_t::new(b"!");
     // SAFETY: the handles live until they are closed, and the buffer through each call.
     unsafe {
         let lp = uv_loop_new();
@@ -210,7 +163,7 @@ fn a_handle_is_sent_at_once_or_not_at_all() {
         let socket = receive(&theirs).expect("a descriptor came along");
         let socket = std::net::TcpListener::from(socket);
         assert!(socket.local_addr().unwrap().is_ipv4());
-        assert_eq!(uv_try_write2(&mut *pipe, &buf, 1, null_mut()), 1);
+        assert_eq!(uv_try_write2(&mut *pipe, &buf, 1, null_mut::<Room>()), 1);
         assert!(receive(&theirs).is_none());
         // A pipe that nobody reads fills up, and then nothing is sent.
         let refused = std::iter::repeat_with(|| uv_try_write2(&mut *pipe, &buf, 1, &mut *tcp))

@@ -80,7 +80,6 @@ impl Kinds {
         let mut text = String::new();
         for (base, kinds) in [("uv_handle_t", &self.handles), ("uv_req_t", &self.requests)] {
             for kind in kinds {
-                let _ = writeln!(text, "unsafe impl crate::Object for {kind} {{}}");
                 if kind != base {
                     let _ = writeln!(text, "unsafe impl Holds<{base}> for {kind} {{}}");
                 }

@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
         }
         let _ = writeln!(
             self.text,
-            "#[repr(C)]\n#[derive(Clone, Copy)]\npub {keyword} {rust} {{\n{fields}}}\n"
+            "#[repr(C)]\n#[derive(Clone, Copy)]\npub {keyword} {rust} {{\n{fields}}}\nunsafe impl crate::Plain for {rust} {{}}\n"
         );
         Ok(())
     }
