@@ -36,7 +36,6 @@ static const struct rule {
   { "epoll_ctl.add", MINUS_ONE, "ENOMEM ENOSPC ENOSPC+" },
   { "epoll_ctl.mod", MINUS_ONE, "ENOMEM" },
   { "epoll_pwait", MINUS_ONE, "EINTR" },
-  { "epoll_pwait2", MINUS_ONE, "EINTR ENOSYS" },
   { "eventfd", MINUS_ONE, "EMFILE ENFILE ENODEV ENOMEM EMFILE+" },
   { "execve", MINUS_ONE, "EACCES EAGAIN EIO EMFILE ENOMEM ETXTBSY ENOENT" },
   { "fchmod", MINUS_ONE, "EIO EPERM EROFS" },
@@ -139,6 +138,7 @@ static const struct rule {
   { "statfs", MINUS_ONE, "EACCES EINTR EIO ENOMEM" },
   { "statx", MINUS_ONE, "EACCES ENOMEM ENOSYS" },
   { "symlink", MINUS_ONE, "EACCES EDQUOT EIO ENOMEM ENOSPC" },
+  { "syscall.epoll_pwait2", MINUS_ONE, "EINTR ENOSYS" },
   { "syscall.io_uring_setup", MINUS_ONE, "EMFILE ENFILE ENOMEM EPERM ENOSYS" },
   { "syscall.io_uring_enter", MINUS_ONE, "EAGAIN EBUSY EINTR" },
   { "syscall.io_uring_register", MINUS_ONE, "EMFILE ENOMEM" },
@@ -165,7 +165,7 @@ static const struct rule {
 #define FAILABLE(F) \
   F(accept4) F(access) F(bind) F(chdir) F(chmod) F(chown) F(clone) F(close) F(connect) \
   F(copy_file_range) F(dup2) F(dup3) F(epoll_create1) F(epoll_ctl) F(epoll_pwait) \
-  F(epoll_pwait2) F(eventfd) F(execve) F(fchmod) F(fchown) F(fchownat) F(fcntl) F(fdatasync) \
+  F(eventfd) F(execve) F(fchmod) F(fchown) F(fchownat) F(fcntl) F(fdatasync) \
   F(fstat) F(fstat64) F(fstatat) F(fstatfs) F(fsync) F(ftruncate) F(futimens) F(getaddrinfo) \
   F(getcwd) F(getgrgid_r) F(gethostname) F(getifaddrs) F(getnameinfo) F(getpeername) \
   F(getpriority) F(getpwuid_r) F(getrandom) F(getsockname) F(getsockopt) F(if_indextoname) \

@@ -115,7 +115,7 @@ static int rule_of(enum id id, const long* arg) {
   case CALL_syscall:
     kind = arg[0] == SYS_io_uring_setup ? "io_uring_setup" : arg[0] == SYS_io_uring_enter ? "io_uring_enter"
       : arg[0] == SYS_io_uring_register ? "io_uring_register" : arg[0] == SYS_pidfd_open ? "pidfd_open"
-      : arg[0] == SYS_pidfd_send_signal ? "pidfd_send_signal" : "other";
+      : arg[0] == SYS_pidfd_send_signal ? "pidfd_send_signal" : arg[0] == SYS_epoll_pwait2 ? "epoll_pwait2" : "other";
     break;
   default: break;
   }
@@ -420,7 +420,7 @@ int interpose_denied(void) { return shared->hit && shared->error == EACCES; }
 void interpose_print_cases(const char* scenario) {
   for (size_t at = 0; at < COUNT(rules); at++) {
     int seen = shared->seen[at];
-    int waits = strncmp(rules[at].call, "epoll_p", 7) == 0 || strstr(rules[at].call, "poll") == rules[at].call
+    int waits = strstr(rules[at].call, "epoll_p") != NULL || strstr(rules[at].call, "poll") == rules[at].call
       || strcmp(rules[at].call, "ppoll") == 0 || strcmp(rules[at].call, "pselect") == 0;
     for (int number = 1; number <= seen && !(waits && number > MOST_WAITS); number++) {
       char list[256], *rest = list, *error;

@@ -41,6 +41,37 @@ impl std::fmt::Debug for Events {
 /// Set once the kernel has said that it has no `epoll_pwait2` (before Linux 5.11).
 static NO_PWAIT2: AtomicBool = AtomicBool::new(false);
 
+/// `epoll_pwait2` by its number: glibc has a function for it since 2.35 only, and whatever is
+/// linked with that function does not load where it is missing.
+///
+/// # Safety
+///
+/// `buffer` has room for `room` events, `time` is valid, and `mask` is null or valid.
+unsafe fn pwait2(
+    epoll: RawFd,
+    buffer: *mut libc::epoll_event,
+    room: libc::c_int,
+    time: *const libc::timespec,
+    mask: *const libc::sigset_t,
+) -> libc::c_int {
+    // The kernel's set has a bit for each of 64 signals; the C library's has room for more.
+    let mask_size = size_of::<u64>();
+    // SAFETY: the caller answers for the pointers.
+    let found = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll,
+            buffer,
+            room,
+            time,
+            mask,
+            mask_size,
+        )
+    };
+    // At most `room`, or -1.
+    found as libc::c_int
+}
+
 impl Epoll {
     /// Makes a close-on-exec instance.
     pub fn new() -> Result<Epoll, Errno> {
@@ -103,7 +134,7 @@ impl Epoll {
             (None, ns) => {
                 let time = timespec(ns.unwrap_or(0));
                 // SAFETY: as above, and `time` lives through the call.
-                let found = unsafe { libc::epoll_pwait2(self.fd(), buffer, room, &time, mask) };
+                let found = unsafe { pwait2(self.fd(), buffer, room, &time, mask) };
                 match check(found) {
                     Err(Errno::ENOSYS | Errno::EPERM) => {
                         NO_PWAIT2.store(true, Ordering::Relaxed);
