@@ -4,8 +4,13 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=RUSTC_LINKER");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libblacklight_swap.so");
-    if let Some(dir) = unwinder() {
+    // Some linkers bind all calls at the start unless they are told not to.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,lazy");
+    // Zig brings an unwinder, and links it into what it makes.
+    let zig_links = std::env::var("RUSTC_LINKER").is_ok_and(|linker| linker.contains("zig"));
+    if let Some(dir) = unwinder().filter(|_| !zig_links) {
         println!("cargo:rustc-link-search=native={dir}");
         println!("cargo:rustc-link-lib=static:-bundle,+verbatim=libgcc_eh.a");
     }
