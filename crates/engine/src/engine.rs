@@ -1,25 +1,20 @@
 //! The loop itself: what it owns, and what one can ask of it between callbacks.
 
+use crate::driver::Driver;
 use crate::fs_event::FsEvents;
 use crate::handle::Handles;
-use crate::io::Watchers;
 use crate::loop_watcher::PhaseList;
 use crate::metrics::{IdleTime, Metrics};
 use crate::patience::{Patience, Spinning};
-use crate::poller::{Mechanism, Poller, Sim};
-use crate::process::Processes;
+use crate::poller::{Mechanism, Sim};
 use crate::request::Requests;
-use crate::ring::RingState;
 use crate::run::InHand;
-use crate::signal::Signals;
 use crate::slab::{NIL, Slab};
 use crate::stream::Streams;
 use crate::timer_queue::TimerQueue;
 use crate::tty::Terminal;
 use crate::udp::Udps;
-use crate::wakeup::Receiver;
 use blacklight_sys::fallible::Arc;
-use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout};
 
 /// An event loop that calls nobody back.
@@ -62,36 +57,21 @@ pub struct Engine {
     pub(crate) closing_now: u32,
     /// What a poll or pending phase is dealing with.
     pub(crate) in_hand: InHand,
-    pub(crate) watchers: Watchers,
     pub(crate) streams: Streams,
     pub(crate) fs_events: FsEvents,
     /// What terminal handles have beyond streams.
     pub(crate) terminals: Slab<Terminal>,
     pub(crate) udps: Udps,
-    pub(crate) signals: Signals,
-    pub(crate) processes: Processes,
-    pub(crate) ring: RingState,
-    pub(crate) receiver: Receiver,
-    pub(crate) poller: Poller,
-    /// The cached time.
-    pub(crate) now_ns: u64,
     pub(crate) stop_requested: bool,
     pub(crate) requests: Requests,
-    pub(crate) blocked_signals: Option<SignalSet>,
-    pub(crate) metrics: Metrics,
-    pub(crate) patience: Patience,
-    /// Whether the last wait for events has slept.
-    pub(crate) slept: bool,
-    pub(crate) measures_idle_time: bool,
-    pub(crate) is_embedded: bool,
-    pub(crate) idle_time: Arc<IdleTime>,
+    /// What waits for the kernel and for other threads.
+    pub(crate) driver: Driver,
 }
 
 impl Engine {
     /// Makes a loop on the given mechanism, or on the best there is.
     pub fn new(mechanism: Option<Mechanism>) -> Result<Engine, Errno> {
-        let receiver = Receiver::new()?;
-        let poller = Poller::new(mechanism, &receiver.mailbox)?;
+        let driver = Driver::new(mechanism)?;
         let mut handles = Handles::new();
         Ok(Engine {
             timers: TimerQueue::new(&mut handles)?,
@@ -102,37 +82,24 @@ impl Engine {
             handles,
             closing_now: NIL,
             in_hand: InHand::Nothing,
-            watchers: Watchers::new(),
             streams: Streams::new(),
             terminals: Slab::new(),
             fs_events: FsEvents::new(),
             udps: Udps::new(),
-            signals: Signals::new(),
-            processes: Processes::new(),
-            ring: RingState::default(),
-            receiver,
-            now_ns: poller.now_ns(),
-            poller,
             stop_requested: false,
             requests: Requests::default(),
-            blocked_signals: None,
-            metrics: Metrics::default(),
-            patience: Patience::new(Spinning::default()),
-            slept: false,
-            measures_idle_time: false,
-            is_embedded: false,
-            idle_time: Arc::try_new(IdleTime::default())?,
+            driver,
         })
     }
 
     /// The mechanism in use.
     pub fn mechanism(&self) -> Mechanism {
-        self.poller.mechanism()
+        self.driver.mechanism()
     }
 
     /// The simulated poller, to be told what happens, if that is what the loop runs on.
     pub fn sim(&mut self) -> Option<&mut Sim> {
-        self.poller.sim()
+        self.driver.sim()
     }
 
     /// Whether something keeps the loop alive: an active and referenced handle, a request,
@@ -183,56 +150,52 @@ impl Engine {
     /// The cached time in milliseconds.
     #[inline]
     pub fn now(&self) -> u64 {
-        self.now_ns / 1_000_000
+        self.now_ns() / 1_000_000
     }
 
     /// The cached time in nanoseconds.
     #[inline]
     pub fn now_ns(&self) -> u64 {
-        self.now_ns
+        self.driver.now_ns()
     }
 
     /// The time in nanoseconds as it is now, on the scale of the cached one.
     #[inline]
     pub fn clock_ns(&self) -> u64 {
-        self.poller.now_ns()
+        self.driver.clock_ns()
     }
 
     /// Caches the time anew.
     #[inline]
     pub fn update_time(&mut self) {
-        self.now_ns = self.poller.now_ns();
+        self.driver.update_time();
     }
 
     /// A descriptor that becomes readable when a run would find something to do, for
     /// loops that embed this one; `None` where the mechanism has none.
     pub fn backend_fd(&self) -> Option<RawFd> {
-        self.poller.backend_fd()
+        self.driver.backend_fd()
     }
 
-    /// Prepares for somebody else to wait for our [descriptor](Engine::backend_fd), and perhaps to
-    /// take events from it as we do: the kernel tells from now on what holds for as long as it does.
+    /// Prepares for an embedding program to wait for our [descriptor](Engine::backend_fd), and perhaps to
+    /// take events from it as we do: from now on the kernel repeats each event for as long as it holds.
     pub fn embed(&mut self) {
-        if !std::mem::replace(&mut self.is_embedded, true) {
-            self.io_follow_levels_only();
-        }
+        self.driver.embed();
     }
 
-    /// Whether somebody else may wait for our descriptor.
+    /// Whether an embedding program may wait for our descriptor.
     pub fn is_embedded(&self) -> bool {
-        self.is_embedded
+        self.driver.is_embedded()
     }
 
     /// How long a poll would sleep now, in nanoseconds. Not at all as long as our descriptor does
     /// not know what to wait for.
     ///
-    /// Whoever asks is about to wait, also if a run was given up without
+    /// The caller is about to wait, also if a run was given up without
     /// [saying so](Engine::give_up_run), as by `longjmp`.
     pub fn backend_timeout(&mut self) -> Timeout {
-        if !self.receiver.may_be_asleep() {
-            self.rest();
-        }
-        match self.watchers.has_changes() || self.has_news() || self.io_has_untold() {
+        self.driver.ensure_run_ended();
+        match self.has_undelivered() || self.driver.must_run() {
             true => Some(0),
             false => self.poll_timeout(),
         }
@@ -240,28 +203,28 @@ impl Engine {
 
     /// Holds back the profiling signal while the loop waits for events.
     pub fn block_sigprof(&mut self) {
-        self.blocked_signals = Some(SignalSet::sigprof());
+        self.driver.block_sigprof();
     }
 
     /// Says whether the loop may spin before it sleeps, and the pool's workers when they have
     /// done a request of this loop. What was learnt about spinning so far is forgotten.
     pub fn set_spinning(&mut self, spinning: Spinning) {
-        self.patience = Patience::new(spinning);
+        self.driver.patience = Patience::new(spinning);
     }
 
     /// Starts measuring the time that the loop spends waiting.
     pub fn measure_idle_time(&mut self) {
-        self.measures_idle_time = true;
+        self.driver.measure_idle_time();
     }
 
     /// The time spent waiting, to be read from any thread.
     pub fn idle_time(&self) -> &Arc<IdleTime> {
-        &self.idle_time
+        self.driver.idle_time()
     }
 
     /// The counters so far.
     pub fn metrics(&self) -> Metrics {
-        self.metrics
+        self.driver.metrics()
     }
 
     /// Makes the loop usable in a child process after `fork`: nothing in the kernel is
@@ -269,20 +232,16 @@ impl Engine {
     /// parent's loop had not delivered yet are the parent's, and so are its requests to the
     /// thread pool and those on its ring.
     pub fn fork(&mut self) -> Result<(), Errno> {
-        let requests = self.receiver.requests;
-        self.receiver.fork()?;
-        self.requests.end_all(requests - self.receiver.requests);
+        let receiver = &mut self.driver.sources.receiver;
+        let requests = receiver.requests;
+        receiver.fork()?;
+        self.requests.end_all(requests - receiver.requests);
         self.fork_ring()?;
-        self.signals.fork();
+        self.driver.sources.signals.fork();
         // The poller is the loop's life; a file that cannot be watched any more is not.
         let watched = self.fork_fs_events();
-        self.renew_poller()?;
+        self.driver.renew_poller()?;
         self.disown_children();
         watched
-    }
-
-    pub(crate) fn renew_poller(&mut self) -> Result<(), Errno> {
-        self.poller.renew(&self.receiver.mailbox)?;
-        self.io_reset()
     }
 }

@@ -24,18 +24,18 @@
 //! | signals, child processes | `signal.rs`, `process.rs` |
 //! | file system event handles | `fs_event/` |
 //! | whether and how long to spin before sleeping | `patience/` |
-//! | watching descriptors | `io.rs` |
+//! | waiting: watchers, sources, spinning, sleeping | `driver/` |
 //! | select, poll, epoll and the simulated kernel | `poller/` |
 
 #![forbid(unsafe_code)]
 
 mod custom;
+mod driver;
 mod engine;
 mod event;
 mod fs_event;
 mod gate;
 mod handle;
-mod io;
 mod list;
 mod loop_watcher;
 mod mailbox;

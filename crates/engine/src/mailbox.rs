@@ -279,7 +279,13 @@ impl Mailbox {
     /// Whether nothing has been sent or completed since the loop last looked.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        !self.has_sends() && self.completed.load(SeqCst) == NIL
+        !self.has_sends() && !self.has_completed()
+    }
+
+    /// Whether a request has been completed since the loop last looked.
+    #[inline]
+    pub(crate) fn has_completed(&self) -> bool {
+        self.completed.load(SeqCst) != NIL
     }
 
     /// Whether something has been sent to an async handle since the loop last looked.

@@ -1,5 +1,8 @@
 //! What a loop tells of itself.
 
+use crate::patience::NO_SLEEP_NS;
+use blacklight_sys::Errno;
+use blacklight_sys::fallible::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters of a loop's life, taken at one moment.
@@ -44,5 +47,41 @@ impl IdleTime {
         self.total_ns
             .store(self.total_ns.load(Relaxed) + waited, Relaxed);
         waited
+    }
+
+    /// Ends a wait and returns whether the loop has slept: it has not if the event was there before.
+    pub(crate) fn has_slept_until(&self, now_ns: u64) -> bool {
+        self.leave(now_ns) > NO_SLEEP_NS
+    }
+}
+
+/// What the driver measures of its waits.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    pub(crate) metrics: Metrics,
+    /// Whether the last wait has slept.
+    pub(crate) slept: bool,
+    /// Whether idle time is measured.
+    pub(crate) is_timed: bool,
+    pub(crate) idle_time: Arc<IdleTime>,
+}
+
+impl Waits {
+    pub(crate) fn new() -> Result<Waits, Errno> {
+        Ok(Waits {
+            metrics: Metrics::default(),
+            slept: false,
+            is_timed: false,
+            idle_time: Arc::try_new(IdleTime::default())?,
+        })
+    }
+
+    /// Counts events that the last wait has brought.
+    #[inline]
+    pub(crate) fn count(&mut self, events: u64) {
+        self.metrics.events += events;
+        if !self.slept {
+            self.metrics.events_waiting += events;
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Poll handles: readiness of descriptors that the program reads and writes itself.
 
+use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::event::{Event, Readiness, Token};
 use crate::handle::Kind;
-use crate::io::Owner;
 use crate::slab::{Key, NIL};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
 use blacklight_sys::{Errno, RawFd, fd};
@@ -35,21 +35,21 @@ impl Engine {
     /// `EPERM` for files and directories, and `EINVAL` if the poller in use has no room
     /// for a number that high.
     pub fn poll_init(&mut self, token: Token, fd: RawFd) -> Result<Key, Errno> {
-        if self.watchers.is_taken(fd, NIL) {
+        if self.driver.is_taken(fd, NIL) {
             return Err(Errno::EEXIST);
         }
-        self.poller.check(fd)?;
-        if !self.poller.is_simulated() {
+        self.driver.check(fd)?;
+        if !self.driver.is_simulated() {
             fd::set_nonblocking(fd, true)?;
         }
-        let watcher = self.watchers.insert(fd, Owner::Poll(NIL))?;
+        let watcher = self.driver.add(fd, Owner::Poll(NIL))?;
         match self.handles.insert(Kind::Poll(watcher), token) {
             Ok(key) => {
-                self.watchers.set_owner(watcher, Owner::Poll(key.index));
+                self.driver.set_owner(watcher, Owner::Poll(key.index));
                 Ok(key)
             }
             Err(error) => {
-                self.io_close(watcher);
+                self.driver.remove(watcher);
                 Err(error)
             }
         }
@@ -67,17 +67,14 @@ impl Engine {
     pub fn poll_start(&mut self, key: Key, wanted: Readiness) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         let watcher = self.poll_watcher(index)?;
-        if self
-            .watchers
-            .is_taken(self.watchers.get(watcher).fd, watcher)
-        {
+        if self.driver.is_taken(self.driver.fd(watcher), watcher) {
             return Err(Errno::EEXIST);
         }
         if wanted.is_empty() {
             self.stop_poll(index, watcher);
             return Ok(());
         }
-        self.io_start(watcher, to_mask(wanted))?;
+        self.driver.want_only(watcher, to_mask(wanted))?;
         self.handles.set_active(index, true);
         Ok(())
     }
@@ -93,17 +90,17 @@ impl Engine {
     /// The descriptor; `EBADF` once the handle is closing.
     pub fn poll_fd(&self, key: Key) -> Result<RawFd, Errno> {
         let index = self.handles.open(key).map_err(|_| Errno::EBADF)?;
-        Ok(self.watchers.get(self.poll_watcher(index)?).fd)
+        Ok(self.driver.fd(self.poll_watcher(index)?))
     }
 
     fn stop_poll(&mut self, index: u32, watcher: u32) {
-        self.io_stop(watcher);
+        self.driver.stop(watcher);
         self.handles.set_active(index, false);
     }
 
     pub(crate) fn release_poll(&mut self, index: u32, watcher: u32) {
         self.stop_poll(index, watcher);
-        self.io_close(watcher);
+        self.driver.remove(watcher);
     }
 
     /// Turns what happened on a watcher into the handle's event.
@@ -135,7 +132,7 @@ impl Engine {
         let result = match mask {
             Ok(mask) if broken(mask) => Err(Errno::EBADF),
             // No operation blocks after a hang-up, so all wanted events are reported, as in libuv.
-            Ok(mask) if mask & POLLHUP != 0 => Ok(mask | self.watchers.wanted(watcher)),
+            Ok(mask) if mask & POLLHUP != 0 => Ok(mask | self.driver.wanted(watcher)),
             mask => mask,
         };
         if result.is_err() {

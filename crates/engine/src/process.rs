@@ -12,10 +12,10 @@
 //! are signals: the program can read what a child has written before it hears of the exit. Where the
 //! program watches for SIGCHLD itself, the loop reaps its children before it hands out the signal.
 
+use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
-use crate::io::Owner;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::poll::POLLIN;
 use blacklight_sys::process::{self, Child, ChildWatch, Command, SpawnError};
@@ -85,6 +85,12 @@ impl Processes {
         !self.ended.is_empty()
     }
 
+    /// Begins to hand out the children that are to be looked at now.
+    #[inline]
+    pub(crate) fn collect(&mut self) {
+        self.ended_left = self.ended.len();
+    }
+
     fn queue(&mut self, process: u32) {
         let entry = &mut self.slab[process];
         if entry.running && !entry.queued {
@@ -97,7 +103,7 @@ impl Processes {
 impl Engine {
     /// Makes a process handle without a child.
     pub fn process_init(&mut self, token: Token) -> Result<Key, Errno> {
-        let process = self.processes.slab.insert(Process {
+        let process = self.driver.sources.processes.slab.insert(Process {
             handle: 0,
             pid: 0,
             running: false,
@@ -108,14 +114,14 @@ impl Engine {
             queued: false,
         })?;
         // Room for every process once.
-        let room = self.processes.slab.capacity();
-        let ended = &mut self.processes.ended;
+        let room = self.driver.sources.processes.slab.capacity();
+        let ended = &mut self.driver.sources.processes.ended;
         let made = ended
             .try_reserve(room.saturating_sub(ended.len()))
             .map_err(Errno::from)
             .and_then(|()| self.handles.insert(Kind::Process(process.index), token));
-        let key = made.inspect_err(|_| self.processes.slab.remove(process.index))?;
-        self.processes.slab[process.index].handle = key.index;
+        let key = made.inspect_err(|_| self.driver.sources.processes.slab.remove(process.index))?;
+        self.driver.sources.processes.slab[process.index].handle = key.index;
         Ok(key)
     }
 
@@ -130,14 +136,14 @@ impl Engine {
     /// handle has one already.
     pub fn process_spawn(&mut self, key: Key, command: &Command<'_>) -> Result<i32, SpawnError> {
         let process = self.open_process(key)?;
-        if self.processes.slab[process].running {
+        if self.driver.sources.processes.slab[process].running {
             return Err(Errno::EBUSY.into());
         }
         let guarded = signal::ignores_children();
         if guarded {
             self.need_child_signal(process)?;
         }
-        let watcher = self.watchers.insert(-1, Owner::Process(process));
+        let watcher = self.driver.add(-1, Owner::Process(process));
         let spawned = match watcher {
             Ok(_) => process::spawn(command),
             Err(error) => Err(error.into()),
@@ -146,13 +152,13 @@ impl Engine {
             Ok(child) => child,
             Err(error) => {
                 if let Ok(watcher) = watcher {
-                    self.io_close(watcher);
+                    self.driver.remove(watcher);
                 }
                 self.spare_child_signal(process);
                 return Err(error);
             }
         };
-        let entry = &mut self.processes.slab[process];
+        let entry = &mut self.driver.sources.processes.slab[process];
         entry.pid = pid;
         entry.running = true;
         entry.watcher = watcher.unwrap_or(NIL);
@@ -165,14 +171,13 @@ impl Engine {
 
     fn watch_child(&mut self, process: u32, watch: Option<ChildWatch>) -> Result<(), Errno> {
         let watch = watch
-            .filter(|_| self.poller.reaches_kernel())
+            .filter(|_| self.driver.reaches_kernel())
             .ok_or(Errno::ENOSYS)?;
-        let entry = &mut self.processes.slab[process];
-        let watcher = entry.watcher;
-        self.watchers.attach(watcher, watch.fd())?;
-        entry.watch = Some(watch);
-        self.io_tell_once(watcher);
-        self.io_start(watcher, POLLIN)
+        let watcher = self.driver.sources.processes.slab[process].watcher;
+        self.driver.attach(watcher, watch.fd())?;
+        self.driver.sources.processes.slab[process].watch = Some(watch);
+        self.driver.report_once(watcher);
+        self.driver.want_only(watcher, POLLIN)
     }
 
     /// Awaits a child by SIGCHLD. The child may have ended already.
@@ -180,43 +185,47 @@ impl Engine {
         self.release_watch(process);
         // Without memory for the watcher the child is looked at whenever the loop turns.
         let _ = self.need_child_signal(process);
-        self.processes.queue(process);
+        self.driver.sources.processes.queue(process);
     }
 
     fn need_child_signal(&mut self, process: u32) -> Result<(), Errno> {
-        if self.processes.slab[process].needs_signal {
+        if self.driver.sources.processes.slab[process].needs_signal {
             return Ok(());
         }
-        if self.processes.child_signal == NIL {
-            self.processes.child_signal = self.start_child_signal()?;
+        if self.driver.sources.processes.child_signal == NIL {
+            self.driver.sources.processes.child_signal = self.start_child_signal()?;
         }
-        self.processes.slab[process].needs_signal = true;
-        self.processes.needs_signal += 1;
+        self.driver.sources.processes.slab[process].needs_signal = true;
+        self.driver.sources.processes.needs_signal += 1;
         Ok(())
     }
 
     fn spare_child_signal(&mut self, process: u32) {
-        if std::mem::take(&mut self.processes.slab[process].needs_signal) {
-            self.processes.needs_signal -= 1;
-            if self.processes.needs_signal == 0 {
-                let watcher = std::mem::replace(&mut self.processes.child_signal, NIL);
+        if std::mem::take(&mut self.driver.sources.processes.slab[process].needs_signal) {
+            self.driver.sources.processes.needs_signal -= 1;
+            if self.driver.sources.processes.needs_signal == 0 {
+                let watcher =
+                    std::mem::replace(&mut self.driver.sources.processes.child_signal, NIL);
                 self.stop_child_signal(watcher);
             }
         }
     }
 
     fn release_watch(&mut self, process: u32) {
-        let watcher = std::mem::replace(&mut self.processes.slab[process].watcher, NIL);
+        let watcher = std::mem::replace(
+            &mut self.driver.sources.processes.slab[process].watcher,
+            NIL,
+        );
         if watcher != NIL {
-            self.io_close(watcher);
+            self.driver.remove(watcher);
         }
-        self.processes.slab[process].watch = None;
+        self.driver.sources.processes.slab[process].watch = None;
     }
 
     /// Sends a signal to the child; zero only asks whether it is there. `ESRCH` once it has
     /// ended and that was told, whoever has its number by then.
     pub fn process_kill(&self, key: Key, signum: i32) -> Result<(), Errno> {
-        let entry = &self.processes.slab[self.open_process(key)?];
+        let entry = &self.driver.sources.processes.slab[self.open_process(key)?];
         match &entry.watch {
             _ if !entry.running || entry.status.is_some() => Err(Errno::ESRCH),
             Some(watch) => watch.kill(signum),
@@ -230,15 +239,15 @@ impl Engine {
             // The descriptor has told what it can tell. The child keeps its number until we wait
             // for it.
             Ok(mask) if mask & POLLIN != 0 => {
-                let entry = &mut self.processes.slab[process];
+                let entry = &mut self.driver.sources.processes.slab[process];
                 let watcher = std::mem::replace(&mut entry.watcher, NIL);
                 let watch = entry.watch.take();
-                match self.is_embedded {
-                    true => self.io_close(watcher),
-                    false => self.io_retire(watcher),
+                match self.driver.is_embedded() {
+                    true => self.driver.remove(watcher),
+                    false => self.driver.remove_reported(watcher),
                 }
                 drop(watch);
-                self.processes.queue(process);
+                self.driver.sources.processes.queue(process);
             }
             // The program has closed the descriptor, which tells nothing any more.
             _ => self.await_child_by_signal(process),
@@ -247,9 +256,9 @@ impl Engine {
 
     /// Some child has ended: looks at all that are awaited by signal.
     pub(crate) fn examine_children(&mut self) {
-        for process in 0..self.processes.slab.capacity() as u32 {
-            if self.processes.slab[process].watch.is_none() {
-                self.processes.queue(process);
+        for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
+            if self.driver.sources.processes.slab[process].watch.is_none() {
+                self.driver.sources.processes.queue(process);
             }
         }
     }
@@ -258,24 +267,20 @@ impl Engine {
     /// that watch for it themselves wait for all the children they know of, and would take the
     /// status from us.
     pub(crate) fn reap_children(&mut self) {
-        for process in 0..self.processes.slab.capacity() as u32 {
-            let entry = &mut self.processes.slab[process];
+        for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
+            let entry = &mut self.driver.sources.processes.slab[process];
             if entry.running && entry.reap().is_some() {
-                self.processes.queue(process);
+                self.driver.sources.processes.queue(process);
             }
         }
     }
 
-    pub(crate) fn begin_exits(&mut self) {
-        self.processes.ended_left = self.processes.ended.len();
-    }
-
     /// The next child that has ended.
     pub(crate) fn next_exit(&mut self) -> Option<Event> {
-        while self.processes.ended_left > 0 {
-            self.processes.ended_left -= 1;
-            let process = self.processes.ended.pop_front()?;
-            let entry = &mut self.processes.slab[process];
+        while self.driver.sources.processes.ended_left > 0 {
+            self.driver.sources.processes.ended_left -= 1;
+            let process = self.driver.sources.processes.ended.pop_front()?;
+            let entry = &mut self.driver.sources.processes.slab[process];
             entry.queued = false;
             if !entry.running {
                 continue;
@@ -283,7 +288,7 @@ impl Engine {
             let Some((status, signum)) = entry.reap() else {
                 // Without memory for the watcher the child is looked at on every turn.
                 if self.need_child_signal(process).is_err() {
-                    self.processes.queue(process);
+                    self.driver.sources.processes.queue(process);
                 }
                 continue;
             };
@@ -297,7 +302,7 @@ impl Engine {
     fn end_process(&mut self, process: u32) -> u32 {
         self.release_watch(process);
         self.spare_child_signal(process);
-        let entry = &mut self.processes.slab[process];
+        let entry = &mut self.driver.sources.processes.slab[process];
         entry.running = false;
         entry.status = None;
         let handle = entry.handle;
@@ -308,27 +313,36 @@ impl Engine {
     /// Forgets the handle. A child that runs is left alone: its end is not ours to see.
     pub(crate) fn release_process(&mut self, process: u32) {
         self.end_process(process);
-        if std::mem::take(&mut self.processes.slab[process].queued) {
-            self.processes.ended.retain(|&other| other != process);
-            self.processes.ended_left = self.processes.ended_left.min(self.processes.ended.len());
+        if std::mem::take(&mut self.driver.sources.processes.slab[process].queued) {
+            self.driver
+                .sources
+                .processes
+                .ended
+                .retain(|&other| other != process);
+            self.driver.sources.processes.ended_left = self
+                .driver
+                .sources
+                .processes
+                .ended_left
+                .min(self.driver.sources.processes.ended.len());
         }
-        self.processes.slab.remove(process);
+        self.driver.sources.processes.slab.remove(process);
     }
 
     /// In the child of a fork: the children are the parent's, and nothing is heard of them.
     pub(crate) fn disown_children(&mut self) {
-        for process in 0..self.processes.slab.capacity() as u32 {
-            if self.processes.slab[process].running {
+        for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
+            if self.driver.sources.processes.slab[process].running {
                 self.release_watch(process);
                 self.spare_child_signal(process);
-                let entry = &mut self.processes.slab[process];
+                let entry = &mut self.driver.sources.processes.slab[process];
                 // Still active, as its handle's user knows it, but never looked at.
                 entry.running = false;
                 entry.status = None;
                 entry.queued = false;
             }
         }
-        self.processes.ended.clear();
-        self.processes.ended_left = 0;
+        self.driver.sources.processes.ended.clear();
+        self.driver.sources.processes.ended_left = 0;
     }
 }

@@ -12,7 +12,7 @@
 //! The kernel knows a request by its token, and the engine keeps no other state of it.
 
 use crate::engine::Engine;
-use crate::event::Token;
+use crate::event::{Event, Token};
 use crate::mailbox::Mailbox;
 use crate::pool::leading_number;
 use blacklight_sys::ring::{self, Operation, Ring};
@@ -60,6 +60,17 @@ impl RingState {
         }
     }
 
+    /// Looks at the results that are there; how many of them are new.
+    #[inline]
+    pub(crate) fn collect(&mut self) -> usize {
+        let RingState::Made(made) = self else {
+            return 0;
+        };
+        let before = made.due;
+        made.due = made.ring.collect();
+        made.due.saturating_sub(before)
+    }
+
     /// Whether there are results to hand out.
     #[inline]
     pub(crate) fn has_completed(&mut self) -> bool {
@@ -70,25 +81,25 @@ impl RingState {
 impl Engine {
     /// Permits the loop to have a ring.
     pub fn ring_permit(&mut self) {
-        if matches!(self.ring, RingState::Never) && self.poller.reaches_kernel() {
-            self.ring = RingState::Permitted;
+        if matches!(self.driver.sources.ring, RingState::Never) && self.driver.reaches_kernel() {
+            self.driver.sources.ring = RingState::Permitted;
         }
     }
 
     /// Whether the loop has a ring, which is made now if it has none yet.
     #[inline]
     pub fn ring_is_there(&mut self) -> bool {
-        if matches!(self.ring, RingState::Permitted) {
-            self.ring = RingState::make(&self.receiver.mailbox);
+        if matches!(self.driver.sources.ring, RingState::Permitted) {
+            self.driver.sources.ring = RingState::make(&self.driver.sources.receiver.mailbox);
         }
-        matches!(self.ring, RingState::Made(_))
+        matches!(self.driver.sources.ring, RingState::Made(_))
     }
 
     /// Has an operation done on the ring: [`Event::Ring`](crate::Event::Ring) follows. The
     /// answer is false if there is no ring or it does not take the operation, which nobody
     /// does then. The token must not be that of another such request, nor `u64::MAX`.
     pub fn ring_submit(&mut self, token: Token, operation: Operation) -> bool {
-        let ring = self.ring.ring();
+        let ring = self.driver.sources.ring.ring();
         let taken = ring.is_some_and(|ring| ring.submit(operation, token.0));
         if taken {
             self.requests.begin();
@@ -100,43 +111,33 @@ impl Engine {
     /// kernel is busy with or has completed is `EBUSY`; if it comes to an early end all the
     /// same, with `EINTR` or `ECANCELED`, it is the front end's to have it done otherwise.
     pub fn ring_cancel(&mut self, token: Token) -> Result<(), Errno> {
-        let ring = self.ring.ring().ok_or(Errno::EBUSY)?;
+        let ring = self.driver.sources.ring.ring().ok_or(Errno::EBUSY)?;
         ring.cancel(token.0)
-    }
-
-    /// Looks at the results that are there. Each counts as an event.
-    pub(crate) fn collect_ring(&mut self) {
-        if let RingState::Made(made) = &mut self.ring {
-            let before = made.due;
-            made.due = made.ring.collect();
-            let more = made.due.saturating_sub(before) as u64;
-            self.count_events(more);
-        }
     }
 
     /// The next result to be handed out.
     #[inline]
-    pub(crate) fn next_of_ring(&mut self) -> Option<(Token, Result<u32, Errno>)> {
-        let RingState::Made(made) = &mut self.ring else {
+    pub(crate) fn next_of_ring(&mut self) -> Option<Event> {
+        let RingState::Made(made) = &mut self.driver.sources.ring else {
             return None;
         };
         made.due = made.due.checked_sub(1)?;
         let completion = made.ring.take()?;
         self.requests.end();
-        Some((Token(completion.number), completion.result))
+        Some(Event::Ring(Token(completion.number), completion.result))
     }
 
     /// In a child process, drops the ring with its requests, which are the parent's, and has
     /// one made anew for the next request. In the process that made it, goes on with it.
     pub(crate) fn fork_ring(&mut self) -> Result<(), Errno> {
-        let Some(ring) = self.ring.ring() else {
+        let Some(ring) = self.driver.sources.ring.ring() else {
             return Ok(());
         };
         if ring.is_ours() {
-            return ring.wake_through(&self.receiver.mailbox.eventfd);
+            return ring.wake_through(&self.driver.sources.receiver.mailbox.eventfd);
         }
         self.requests.end_all(ring.requests() as u32);
-        self.ring = RingState::Permitted;
+        self.driver.sources.ring = RingState::Permitted;
         Ok(())
     }
 }

@@ -24,17 +24,16 @@
 //!
 //! A callback may run the loop again, and a run may be given up at any event, as when a callback
 //! panics. So a [`Run`] has nothing that could be lost: whatever has been fetched from the kernel
-//! or taken out of a queue is the engine's until it is handed out, to whichever run asks. A loop
-//! that [holds](Engine::has_news) such things does not sleep.
+//! or taken out of a queue is the engine's, or its driver's, until it is handed out, to whichever run asks. A loop
+//! that [holds](Engine::has_undelivered) such things does not sleep.
 
+use crate::driver::{Owner, Pending, Source};
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::handle::Kind;
-use crate::io::{Owner, Pending};
-use crate::patience::{Awaited, Awaits, Clocks, Expected, NO_SLEEP_NS};
 use crate::slab::NIL;
 use crate::{stream, udp};
-use blacklight_sys::{Errno, Timeout, clock};
+use blacklight_sys::Timeout;
 
 /// How long to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,10 +57,7 @@ enum Phase {
     Idle,
     Prepare,
     Io,
-    Work,
-    Asyncs,
-    Signals,
-    Exits,
+    Source(Source),
     PendingAgain,
     Check,
     Closing,
@@ -74,10 +70,6 @@ const MAX_POLLS: u32 = 48;
 
 /// How many rounds of pending callbacks may follow one poll.
 const MAX_PENDING_ROUNDS: u32 = 8;
-
-/// How long to hold still after the kernel has failed to wait for us, so that a broken
-/// poller costs no more than a little latency.
-const BROKEN_POLLER_NS: u64 = 1_000_000;
 
 /// What is being dealt with, one event at a time. The engine keeps it from one event to the next,
 /// so that any run can go on with it: one that a callback has begun inside of the run that took
@@ -138,34 +130,6 @@ impl InHand {
     }
 }
 
-/// Looks at what the poller has to tell, and at what comes by itself meanwhile.
-struct Look<'a> {
-    engine: &'a mut Engine,
-    told: Result<usize, Errno>,
-}
-
-impl Awaited for Look<'_> {
-    #[inline]
-    fn is_ready(&mut self) -> bool {
-        let engine = &mut *self.engine;
-        self.told = engine.poller.look();
-        self.told != Ok(0)
-            || !engine.receiver.mailbox.is_empty()
-            || engine.signals.has_pending()
-            || engine.ring.has_completed()
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.engine.poller.now_ns()
-    }
-
-    #[inline]
-    fn pause(&mut self) {
-        self.engine.poller.pause();
-    }
-}
-
 impl Engine {
     /// The next thing to call, or `None` when the run is over. No reference into the
     /// engine is kept, so the callback may do with it what it likes.
@@ -178,10 +142,7 @@ impl Engine {
                 Phase::Idle => self.idle.next(&self.handles).map(Event::Idle),
                 Phase::Prepare => self.prepare.next(&self.handles).map(Event::Prepare),
                 Phase::Io => self.next_io(run),
-                Phase::Work => self.next_completion(),
-                Phase::Asyncs => self.receiver.next().map(Event::Async),
-                Phase::Signals => self.next_signal(),
-                Phase::Exits => self.next_exit(),
+                Phase::Source(source) => self.next_of(source),
                 Phase::Check => self.check.next(&self.handles).map(Event::Check),
                 Phase::Closing => self.finish_next_close(),
                 Phase::Enter | Phase::Turn | Phase::Done => None,
@@ -203,23 +164,14 @@ impl Engine {
             Phase::Pending => self.open_idle(run),
             Phase::Idle => self.open_prepare(run),
             Phase::Prepare => self.open_io(run),
-            Phase::Io => self.open_work(run),
-            Phase::Work => {
-                self.receiver.collect();
-                Phase::Asyncs
-            }
-            Phase::Asyncs => {
-                self.collect_signals();
-                Phase::Signals
-            }
-            Phase::Signals => {
-                self.begin_exits();
-                Phase::Exits
-            }
-            Phase::Exits => {
-                run.begin_rounds(MAX_PENDING_ROUNDS);
-                Phase::PendingAgain
-            }
+            Phase::Io => self.open_sources(run),
+            Phase::Source(source) => match source.following() {
+                Some(source) => self.open_source(source),
+                None => {
+                    run.begin_rounds(MAX_PENDING_ROUNDS);
+                    Phase::PendingAgain
+                }
+            },
             Phase::PendingAgain => self.open_check(run),
             Phase::Check => self.open_closing(run),
             Phase::Closing => self.open_timers(run),
@@ -246,33 +198,23 @@ impl Engine {
     #[inline(never)]
     fn open_io(&mut self, run: &mut Run) -> Phase {
         self.poll_phase(run);
-        match self.poller.len() == 0 && self.in_hand.is_nothing() {
-            true => self.open_work(run),
-            false => Phase::Io,
+        match self.driver.has_batch() || !self.in_hand.is_nothing() {
+            true => Phase::Io,
+            false => self.open_sources(run),
         }
     }
 
-    /// What has come from other threads, signal handlers and children follows the I/O.
-    fn open_work(&mut self, run: &mut Run) -> Phase {
-        let nothing_came = self.receiver.is_quiet()
-            && self.signals.is_quiet()
-            && !self.processes.has_ended()
-            && !self.watchers.has_pending()
-            && !self.ring.has_completed();
-        if nothing_came {
-            return self.open_check(run);
+    /// What has come to the sources follows the descriptors.
+    fn open_sources(&mut self, run: &mut Run) -> Phase {
+        match self.driver.sources.have_news() || self.driver.has_pending() {
+            true => self.open_source(Source::FIRST),
+            false => self.open_check(run),
         }
-        self.collect_work();
-        self.collect_ring();
-        Phase::Work
     }
 
-    /// The next request, of the pool or on the ring, whose completion is to be handed out.
-    fn next_completion(&mut self) -> Option<Event> {
-        match self.next_work() {
-            Some((token, result)) => Some(Event::Work(token, result)),
-            None => (self.next_of_ring()).map(|(token, result)| Event::Ring(token, result)),
-        }
+    fn open_source(&mut self, source: Source) -> Phase {
+        self.driver.collect(source);
+        Phase::Source(source)
     }
 
     #[inline]
@@ -309,12 +251,7 @@ impl Engine {
     }
 
     fn enter(&mut self, run: &mut Run) -> Phase {
-        self.receiver.awake();
-        if run.mode == Mode::NoWait {
-            // Whoever drives the loop like this may be waiting for our descriptor, and a sender
-            // may be about to write to it for what we have seen already: look, and clear it.
-            self.receiver.signalled = true;
-        }
+        self.driver.begin_run(run.mode != Mode::NoWait);
         run.alive = self.is_alive();
         if !run.alive {
             self.update_time();
@@ -330,24 +267,18 @@ impl Engine {
 
     fn finish(&mut self) -> Phase {
         self.stop_requested = false;
-        self.rest();
+        self.driver.end_run();
         Phase::Done
     }
 
-    /// The end of a run: senders must wake whoever waits for us from now on.
-    pub(crate) fn rest(&mut self) {
-        self.receiver.rest();
-        self.signals.rest();
-    }
-
-    /// Says that a run will not be gone on with, as when a callback has panicked. Whoever waits for
+    /// Says that a run will not be gone on with, as when a callback has panicked. A program that waits for
     /// our [descriptor](Engine::backend_fd) hears of what is sent from now on, and of what the run
     /// had taken and not handed out yet.
     #[cold]
     pub fn give_up_run(&mut self) {
-        self.rest();
+        self.driver.end_run();
         if self.backend_timeout() == Some(0) {
-            self.receiver.mailbox.wake();
+            self.driver.wake();
         }
     }
 
@@ -356,8 +287,8 @@ impl Engine {
         if !run.alive || self.stop_requested {
             return self.finish();
         }
-        run.may_sleep = !self.watchers.has_pending() && self.idle.is_empty(&self.handles);
-        match self.watchers.pending_len() == 0 && self.in_hand.is_nothing() {
+        run.may_sleep = !self.driver.has_pending() && self.idle.is_empty(&self.handles);
+        match self.driver.pending_len() == 0 && self.in_hand.is_nothing() {
             true => self.open_idle(run),
             false => {
                 run.begin_rounds(1);
@@ -374,11 +305,11 @@ impl Engine {
         while event.is_none() {
             if run.round == 0 {
                 run.rounds_left = run.rounds_left.checked_sub(1)?;
-                run.round = self.watchers.pending_len();
+                run.round = self.driver.pending_len();
             }
             run.round = run.round.checked_sub(1)?;
-            let (watcher, why) = self.io_next_pending()?;
-            match self.watchers.get(watcher).owner {
+            let (watcher, owner, why) = self.driver.next_pending()?;
+            match owner {
                 Owner::Poll(index) => {
                     if let Pending::Refused(error) = why {
                         event = Some(self.poll_event(watcher, index, Err(error)));
@@ -415,7 +346,7 @@ impl Engine {
     pub(crate) fn poll_timeout(&mut self) -> Timeout {
         let nothing_to_wait_for = self.stop_requested
             || !self.has_active()
-            || self.watchers.has_pending()
+            || self.driver.has_pending()
             || !self.idle.is_empty(&self.handles)
             || self.has_closing();
         if nothing_to_wait_for {
@@ -430,202 +361,39 @@ impl Engine {
             Mode::Once => run.may_sleep,
             Mode::NoWait => false,
         };
-        let timeout = if sleeps { self.poll_timeout() } else { Some(0) };
-        self.metrics.loop_count += 1;
+        let timeout = match sleeps && !self.has_undelivered() {
+            true => self.poll_timeout(),
+            false => Some(0),
+        };
+        self.driver.count_turn();
         run.polls = 1;
-        self.poll_io(timeout);
+        self.driver.wait(timeout);
     }
 
-    /// Whether there is something to tell, whatever the poller says: what has come by itself, and
-    /// what a run that was given up, or that waits for this one to end, had taken and not handed
-    /// out yet.
+    /// Whether a run that was given up, or that waits for this one to end, has taken something that it has
+    /// not handed out. What the driver has fetched is the [driver's](crate::driver::Driver::has_news) to know.
     #[inline]
-    pub(crate) fn has_news(&mut self) -> bool {
-        self.watchers.has_left()
-            || self.watchers.has_pending()
-            || !self.signals.is_quiet()
-            || self.processes.has_ended()
-            || self.ring.has_completed()
-            || self.receiver.has_collected()
-            || !self.in_hand.is_nothing()
-            || self.has_ready_timers()
-            || self.check.is_under_way()
+    pub(crate) fn has_undelivered(&self) -> bool {
+        !self.in_hand.is_nothing() || self.has_ready_timers() || self.check.is_under_way()
     }
 
-    /// Asks the poller, for as long as `timeout` allows and nothing happens.
-    fn poll_io(&mut self, mut timeout: Timeout) {
-        let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
-        let expected = self.patience.end_turn();
-        self.io_salvage();
-        loop {
-            self.io_flush();
-            if timeout != Some(0) && self.has_news() {
-                timeout = Some(0);
-            }
-            if timeout != Some(0)
-                && let Some(deadline_ns) = deadline_ns
-            {
-                // The cached time is that before the callbacks of this turn.
-                timeout = Some(deadline_ns.saturating_sub(self.poller.now_ns()));
-            }
-            let nothing_to_learn = self.poller.is_idle() && !self.receiver.signalled;
-            if timeout == Some(0) && nothing_to_learn {
-                // Nobody is watched: there is no reason to ask the kernel.
-                self.poller.clear();
-                self.slept = false;
-                return;
-            }
-            let spin = match timeout {
-                Some(0) => None,
-                _ => self.spin_for_mail(),
-            };
-            let spun = spin == Some(true);
-            if spin == Some(false)
-                && let Some(deadline_ns) = deadline_ns
-            {
-                // What has been waited in vain is not waited again.
-                timeout = Some(deadline_ns.saturating_sub(self.poller.now_ns()));
-            }
-            let may_look = timeout != Some(0)
-                && expected != Expected::Anything
-                && !spun
-                && self.poller.may_look();
-            let has_looked = may_look && self.spin_for_io(timeout, expected);
-            if !has_looked {
-                if may_look && let Some(deadline_ns) = deadline_ns {
-                    timeout = Some(deadline_ns.saturating_sub(self.now_ns));
-                }
-                if timeout != Some(0) && !self.receiver.fall_asleep() {
-                    timeout = Some(0);
-                }
-                if timeout == Some(0) && nothing_to_learn && !self.receiver.signalled {
-                    // There is mail, and the kernel knows nothing more.
-                    self.poller.clear();
-                    self.slept = spun;
-                    self.update_time();
-                } else {
-                    self.slept = self.wait(timeout) || spun;
-                    self.receiver.signalled = false;
-                    if timeout != Some(0) {
-                        self.receiver.awake();
-                    }
-                }
-            }
-            self.io_tell_left();
-            // Completed requests are counted one by one when they are collected.
-            let signalled = self.signals.has_pending();
-            self.receiver.had_sends = self.receiver.mailbox.has_sends();
-            let events =
-                self.poller.len() + usize::from(self.receiver.had_sends) + usize::from(signalled);
-            self.count_events(events as u64);
-            let has_completed = !self.receiver.mailbox.is_empty() || self.ring.has_completed();
-            if events > 0 || timeout == Some(0) || has_completed {
-                return;
-            }
-            if deadline_ns.is_some_and(|deadline_ns| self.now_ns >= deadline_ns) {
-                return;
-            }
-        }
-    }
-
-    /// Spins for descriptors if the loop's patience allows it. Returns whether the poller has been asked
-    /// and there is something.
-    #[inline(never)]
-    fn spin_for_io(&mut self, timeout: Timeout, expected: Expected) -> bool {
-        let Some(spin) = self.patience.plan(Awaits::Io(expected, timeout)) else {
-            return false;
-        };
-        if self.measures_idle_time {
-            self.idle_time.enter(self.poller.now_ns());
-        }
-        let mut look = Look {
-            engine: self,
-            told: Ok(0),
-        };
-        let spun = spin.run(&mut look);
-        // A poller that fails is seen to when it is asked to sleep.
-        let found = spun.is_ready && look.told.is_ok();
-        self.patience.learn(&spun, found);
-        self.update_time();
-        if self.measures_idle_time {
-            self.idle_time.leave(self.now_ns);
-        }
-        self.slept = !spun.was_ready;
-        self.receiver.signalled &= !found;
-        found
-    }
-
-    fn clocks(&self) -> Clocks {
-        Clocks {
-            now_ns: self.poller.now_ns(),
-            cpu_ns: self.poller.thread_cpu_ns(),
-        }
-    }
-
-    /// Counts events that the last wait has brought.
-    pub(crate) fn count_events(&mut self, events: u64) {
-        self.metrics.events += events;
-        if !self.slept {
-            self.metrics.events_waiting += events;
-        }
-    }
-
-    /// One call of the poller; whether it has slept before it returned. An interrupted call
-    /// is one without events.
-    fn wait(&mut self, timeout: Timeout) -> bool {
-        let timed = self.measures_idle_time && timeout != Some(0);
-        if timed {
-            self.idle_time.enter(self.poller.now_ns());
-        }
-        let is_sampled =
-            timeout != Some(0) && self.poller.may_look() && self.patience.samples_sleep();
-        let before = is_sampled.then(|| self.clocks());
-        let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
-        self.update_time();
-        if let Some(before) = before {
-            let after = self.clocks();
-            self.patience.slept(before, after);
-        }
-        if let Err(error) = result
-            && error != Errno::EINTR
-        {
-            self.recover();
-        }
-        if timed {
-            return self.idle_time.leave(self.now_ns) > NO_SLEEP_NS;
-        }
-        timeout != Some(0)
-    }
-
-    /// The kernel does not wait for us any more, perhaps because somebody closed the
-    /// poller's own descriptor: start afresh with a new one.
-    #[cold]
-    fn recover(&mut self) {
-        if self.renew_poller().is_err() {
-            clock::sleep_ns(BROKEN_POLLER_NS);
-        }
-    }
-
-    /// The next event of the batch that somebody wants. A full batch is followed by another.
+    /// The next event of the batch. A full batch is followed by another.
     ///
     /// It is a call, so that what it needs is not made ready for each timer.
     #[inline(never)]
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
         let mut event = self.go_on();
         while event.is_none() {
-            let Some((mask, data)) = self.poller.next() else {
-                if !self.poller.is_full() || run.polls == MAX_POLLS {
-                    self.poller.clear();
+            let Some((watcher, owner, mask)) = self.driver.next_ready() else {
+                if !self.driver.is_batch_full() || run.polls == MAX_POLLS {
+                    self.driver.end_batch();
                     return None;
                 }
                 run.polls += 1;
-                self.poll_io(Some(0));
+                self.driver.wait(Some(0));
                 continue;
             };
-            let Some((watcher, mask)) = self.io_match(mask, data) else {
-                continue;
-            };
-            match self.watchers.get(watcher).owner {
+            match owner {
                 Owner::Poll(index) => event = Some(self.poll_event(watcher, index, Ok(mask))),
                 Owner::Process(process) => self.process_ready(process, Ok(mask)),
                 Owner::Inotify => {

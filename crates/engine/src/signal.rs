@@ -77,9 +77,10 @@ impl Signals {
             .is_some_and(Subscription::has_pending)
     }
 
-    /// Whether nothing is to be handed out.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.due.is_empty() && self.settling.is_none() && !self.has_pending()
+    /// Whether a watcher is to be told of a signal, or a one-shot handle to be stopped.
+    #[inline]
+    pub(crate) fn has_collected(&self) -> bool {
+        !self.due.is_empty() || self.settling.is_some()
     }
 
     fn insert(&mut self, owner: Owner) -> Result<u32, Errno> {
@@ -149,8 +150,17 @@ impl Signals {
         }
     }
 
-    /// Queues the watchers of what has been caught.
-    fn collect(&mut self) {
+    /// Queues the watchers of what has been caught; whether anything has.
+    #[inline]
+    pub(crate) fn collect(&mut self) -> bool {
+        let has_pending = self.has_pending();
+        if has_pending {
+            self.collect_pending();
+        }
+        has_pending
+    }
+
+    fn collect_pending(&mut self) {
         let Some(subscription) = &self.subscription else {
             return;
         };
@@ -228,12 +238,12 @@ impl Signals {
 impl Engine {
     /// Makes a signal handle, stopped.
     pub fn signal_init(&mut self, token: Token) -> Result<Key, Errno> {
-        let watcher = self.signals.insert(Owner::Handle(0))?;
+        let watcher = self.driver.sources.signals.insert(Owner::Handle(0))?;
         let key = self
             .handles
             .insert(Kind::Signal(watcher), token)
-            .inspect_err(|_| self.signals.slab.remove(watcher))?;
-        self.signals.slab[watcher].owner = Owner::Handle(key.index);
+            .inspect_err(|_| self.driver.sources.signals.slab.remove(watcher))?;
+        self.driver.sources.signals.slab[watcher].owner = Owner::Handle(key.index);
         Ok(key)
     }
 
@@ -246,9 +256,9 @@ impl Engine {
     }
 
     fn subscribe(&mut self) -> Result<(), Errno> {
-        if self.signals.subscription.is_none() {
-            let eventfd = self.receiver.mailbox.eventfd.clone();
-            self.signals.subscription = Some(Subscription::new(eventfd)?);
+        if self.driver.sources.signals.subscription.is_none() {
+            let eventfd = self.driver.sources.receiver.mailbox.eventfd.clone();
+            self.driver.sources.signals.subscription = Some(Subscription::new(eventfd)?);
         }
         Ok(())
     }
@@ -261,12 +271,17 @@ impl Engine {
         if signum == 0 {
             return Err(Errno::EINVAL);
         }
-        if self.handles.is_active(index) && self.signals.slab[watcher].signum == signum {
-            return self.signals.rearm(watcher, one_shot);
+        if self.handles.is_active(index)
+            && self.driver.sources.signals.slab[watcher].signum == signum
+        {
+            return self.driver.sources.signals.rearm(watcher, one_shot);
         }
         self.subscribe()?;
         self.stop_signal(index, watcher);
-        self.signals.start(watcher, signum, one_shot)?;
+        self.driver
+            .sources
+            .signals
+            .start(watcher, signum, one_shot)?;
         self.handles.set_active(index, true);
         Ok(())
     }
@@ -279,45 +294,38 @@ impl Engine {
     }
 
     fn stop_signal(&mut self, index: u32, watcher: u32) {
-        self.signals.stop(watcher);
+        self.driver.sources.signals.stop(watcher);
         self.handles.set_active(index, false);
     }
 
     pub(crate) fn release_signal(&mut self, index: u32, watcher: u32) {
         self.stop_signal(index, watcher);
-        self.signals.slab.remove(watcher);
+        self.driver.sources.signals.slab.remove(watcher);
     }
 
     /// Starts watching for the end of children, without a handle; the watcher.
     pub(crate) fn start_child_signal(&mut self) -> Result<u32, Errno> {
         self.subscribe()?;
-        let watcher = self.signals.insert(Owner::Children)?;
-        self.signals
+        let watcher = self.driver.sources.signals.insert(Owner::Children)?;
+        self.driver
+            .sources
+            .signals
             .start(watcher, blacklight_sys::signal::SIGCHLD, false)
-            .inspect_err(|_| self.signals.slab.remove(watcher))?;
+            .inspect_err(|_| self.driver.sources.signals.slab.remove(watcher))?;
         Ok(watcher)
     }
 
     pub(crate) fn stop_child_signal(&mut self, watcher: u32) {
-        self.signals.stop(watcher);
-        self.signals.slab.remove(watcher);
-    }
-
-    /// Looks for what has been caught.
-    pub(crate) fn collect_signals(&mut self) {
-        if self.signals.has_pending() {
-            // The eventfd has been written to, and perhaps nobody has looked at it yet.
-            self.receiver.signalled = true;
-            self.signals.collect();
-        }
+        self.driver.sources.signals.stop(watcher);
+        self.driver.sources.signals.slab.remove(watcher);
     }
 
     /// Stops the one-shot handle whose callback was called last, unless the callback has
     /// started or stopped it; its token, if so. The engine does this by itself when it is
     /// asked for the next event: this is for front ends whose users look at the handle.
     pub fn signal_settle(&mut self) -> Option<Token> {
-        let (order, watcher) = self.signals.settling.take()?;
-        let entry = &self.signals.slab[watcher];
+        let (order, watcher) = self.driver.sources.signals.settling.take()?;
+        let entry = &self.driver.sources.signals.slab[watcher];
         match entry.owner {
             Owner::Handle(index) if entry.order == order => {
                 self.stop_signal(index, watcher);
@@ -330,7 +338,7 @@ impl Engine {
     /// The next signal to tell of.
     pub(crate) fn next_signal(&mut self) -> Option<Event> {
         self.signal_settle();
-        while let Some((owner, signum)) = self.signals.next() {
+        while let Some((owner, signum)) = self.driver.sources.signals.next() {
             match owner {
                 Owner::Handle(index) => {
                     if signum == blacklight_sys::signal::SIGCHLD {

@@ -107,7 +107,7 @@ impl Engine {
     fn tcp_attach(&mut self, index: u32, socket: Descriptor) -> Result<(), Errno> {
         self.stream_attach_socket(index, socket)
             .map_err(|(error, _)| error)?;
-        self.io_follow_edges(self.stream(index).watcher);
+        self.driver.follow_edges(self.stream(index).watcher);
         Ok(())
     }
 

@@ -72,7 +72,8 @@ impl Engine {
     #[inline]
     fn arm_timer(&mut self, index: u32, timeout_ms: u64) {
         let due_ns = self
-            .now_ns
+            .driver
+            .now_ns()
             .saturating_add(timeout_ms.saturating_mul(NS_PER_MS));
         self.arm_timer_at(index, due_ns);
     }
@@ -135,14 +136,16 @@ impl Engine {
     pub fn timer_due_in(&self, key: Key) -> Result<u64, Errno> {
         let index = self.handles.open(key)?;
         let due_ns = self.timer(index)?.due_ns;
-        Ok(due_ns.saturating_sub(self.now_ns).div_ceil(NS_PER_MS))
+        Ok(due_ns
+            .saturating_sub(self.driver.now_ns())
+            .div_ceil(NS_PER_MS))
     }
 
     /// How long until the next timer is due, or `None` without timers. The timers of a phase
     /// in progress count as stopped.
     pub(crate) fn next_timer_in(&mut self) -> Option<u64> {
         let due_ns = self.timers.next_due_ns(&self.handles)?;
-        Some(due_ns.saturating_sub(self.now_ns))
+        Some(due_ns.saturating_sub(self.driver.now_ns()))
     }
 
     /// Whether timers have been taken as due, and not handed out yet.
@@ -161,7 +164,7 @@ impl Engine {
     /// there are any.
     #[inline]
     pub(crate) fn collect_due_timers(&mut self) -> bool {
-        (self.timers).take_due(&mut self.handles, self.now_ns, self.ready);
+        (self.timers).take_due(&mut self.handles, self.driver.now_ns(), self.ready);
         self.has_ready_timers()
     }
 

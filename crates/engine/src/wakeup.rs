@@ -12,9 +12,6 @@ use crate::mailbox::{
     ASLEEP, CANCELLED, Cell, GENERATION, GROUP, Group, MARKED, Mailbox, SLEEPS, Segment, Sender,
     Ticket, locate,
 };
-use crate::patience::{Awaited, Awaits};
-use crate::poller::Poller;
-use crate::pool::Pool;
 use crate::slab::{Key, NIL};
 use blacklight_sys::Errno;
 use blacklight_sys::fallible::Arc;
@@ -204,16 +201,22 @@ impl Receiver {
         (chain, length)
     }
 
-    /// Whether something has been taken out of the mailbox and not been handed out.
+    /// Whether sends have been taken out of the mailbox and not been handed out.
     #[inline]
-    pub(crate) fn has_collected(&self) -> bool {
-        self.chain != NIL || self.left != 0 || self.completed != NIL
+    pub(crate) fn has_collected_sends(&self) -> bool {
+        self.chain != NIL || self.left != 0
+    }
+
+    /// Whether completed requests have been taken out of the mailbox and not been handed out.
+    #[inline]
+    pub(crate) fn has_collected_requests(&self) -> bool {
+        self.completed != NIL
     }
 
     /// Whether nothing is to be handed out.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn is_quiet(&self) -> bool {
-        !self.has_collected() && self.mailbox.is_empty()
+        !self.has_collected_sends() && !self.has_collected_requests() && self.mailbox.is_empty()
     }
 
     /// The next send to deliver.
@@ -368,43 +371,20 @@ fn take_from_banks(segment: &Segment, first: u32, chain: &mut u32) {
     }
 }
 
-/// Waits for something in the mailbox.
-struct Mail<'a> {
-    poller: &'a mut Poller,
-    mailbox: &'a Mailbox,
-}
-
-impl Awaited for Mail<'_> {
-    #[inline]
-    fn is_ready(&mut self) -> bool {
-        !self.mailbox.is_empty()
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.poller.now_ns()
-    }
-
-    #[inline]
-    fn pause(&mut self) {
-        self.poller.pause();
-    }
-}
-
 impl Engine {
     /// Makes an async handle, which is active at once. Its token must not be `u64::MAX`.
     pub fn async_init(&mut self, token: Token) -> Result<(Key, Ticket), Errno> {
         if token.0 == RETIRED {
             return Err(Errno::EINVAL);
         }
-        let ticket = self.receiver.allocate(token)?;
+        let ticket = self.driver.sources.receiver.allocate(token)?;
         match self.handles.insert(Kind::Async(ticket), token) {
             Ok(key) => {
                 self.handles.set_active(key.index, true);
                 Ok((key, ticket))
             }
             Err(error) => {
-                self.receiver.retire(ticket);
+                self.driver.sources.receiver.retire(ticket);
                 Err(error)
             }
         }
@@ -412,51 +392,16 @@ impl Engine {
 
     /// What senders need besides the ticket.
     pub fn mailbox(&self) -> &Arc<Mailbox> {
-        &self.receiver.mailbox
+        &self.driver.sources.receiver.mailbox
     }
 
     /// A sender to an async handle.
     pub fn async_sender(&self, ticket: Ticket) -> Sender {
-        Sender::new(self.receiver.mailbox.clone(), ticket)
-    }
-
-    /// Spins if a send or a completion is to be expected, since requests are in progress or sends
-    /// came with the last wait, and if the loop's patience allows it. If it has spun, returns whether
-    /// something has come meanwhile.
-    #[inline]
-    pub(crate) fn spin_for_mail(&mut self) -> Option<bool> {
-        let Receiver {
-            requests,
-            had_sends,
-            ..
-        } = self.receiver;
-        match requests > 0 || had_sends {
-            true => self.spin_for_expected_mail(),
-            false => None,
-        }
-    }
-
-    #[inline(never)]
-    fn spin_for_expected_mail(&mut self) -> Option<bool> {
-        let Receiver {
-            mailbox, requests, ..
-        } = &self.receiver;
-        if !self.poller.may_spin_for_mail(*requests > 0) || !mailbox.is_empty() {
-            return None;
-        }
-        let awaits = match requests {
-            0 => Awaits::Send,
-            _ => Awaits::Pool(Pool::get()?.workers()),
-        };
-        let spin = self.patience.plan(awaits)?;
-        let poller = &mut self.poller;
-        let spun = spin.run(&mut Mail { poller, mailbox });
-        self.patience.learn(&spun, spun.is_ready);
-        Some(spun.is_ready)
+        Sender::new(self.driver.sources.receiver.mailbox.clone(), ticket)
     }
 
     pub(crate) fn retire_async(&mut self, index: u32, ticket: Ticket) {
-        self.receiver.retire(ticket);
+        self.driver.sources.receiver.retire(ticket);
         self.handles.set_active(index, false);
     }
 }

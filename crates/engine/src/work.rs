@@ -9,7 +9,7 @@
 //! the cell is free by then, so that the callback may submit again.
 
 use crate::engine::Engine;
-use crate::event::Token;
+use crate::event::{Event, Token};
 use crate::pool::{self, Number, Pool, Task, WorkKind};
 use crate::slab::Key;
 use crate::wakeup::Receiver;
@@ -47,11 +47,11 @@ impl Engine {
         kind: WorkKind,
         job: Job,
     ) -> Result<RequestKey, (Errno, Job)> {
-        let queued_ns = match pool::is_measured(kind, self.receiver.submitted) {
+        let queued_ns = match pool::is_measured(kind, self.driver.sources.receiver.submitted) {
             true => clock::monotonic_ns(),
             false => 0,
         };
-        let (pool, lp, cell) = match self.receiver.prepare_request(token) {
+        let (pool, lp, cell) = match self.driver.sources.receiver.prepare_request(token) {
             Ok(prepared) => prepared,
             Err(error) => return Err((error, job)),
         };
@@ -61,7 +61,7 @@ impl Engine {
             lp,
             cell,
             queued_ns,
-            may_linger: self.patience.may_spin(),
+            may_linger: self.driver.patience.may_spin(),
         };
         match pool.submit(task) {
             Ok(key) => {
@@ -69,7 +69,7 @@ impl Engine {
                 Ok(RequestKey(key))
             }
             Err((error, task)) => {
-                self.receiver.free_request(cell);
+                self.driver.sources.receiver.free_request(cell);
                 Err((error, task.job))
             }
         }
@@ -88,29 +88,22 @@ impl Engine {
     /// As [`Engine::work_cancel`], and gives the job back, to be dropped when nothing of the
     /// engine is borrowed: what a closure owns may use the loop when it is dropped.
     pub fn work_take_back(&mut self, key: RequestKey) -> Result<Job, Errno> {
-        let place = self.receiver.place().ok_or(Errno::EBUSY)?;
+        let place = self.driver.sources.receiver.place().ok_or(Errno::EBUSY)?;
         let task = Pool::get().and_then(|pool| pool.cancel(key.0, place));
         let task = task.ok_or(Errno::EBUSY)?;
-        self.receiver.cancel_request(task.cell);
+        self.driver.sources.receiver.cancel_request(task.cell);
         Ok(task.job)
-    }
-
-    /// Takes the completions that are there. Each counts as an event, however few wake-ups
-    /// they took.
-    pub(crate) fn collect_work(&mut self) {
-        let completed = u64::from(self.receiver.collect_requests());
-        self.count_events(completed);
     }
 
     /// The next request whose completion is to be handed out.
     #[inline]
-    pub(crate) fn next_work(&mut self) -> Option<(Token, Result<(), Errno>)> {
-        let (token, cancelled) = self.receiver.next_request()?;
+    pub(crate) fn next_work(&mut self) -> Option<Event> {
+        let (token, cancelled) = self.driver.sources.receiver.next_request()?;
         self.requests.end();
-        match cancelled {
-            true => Some((token, Err(Errno::ECANCELED))),
-            false => Some((token, Ok(()))),
-        }
+        Some(match cancelled {
+            true => Event::Work(token, Err(Errno::ECANCELED)),
+            false => Event::Work(token, Ok(())),
+        })
     }
 }
 

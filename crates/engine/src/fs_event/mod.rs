@@ -16,10 +16,10 @@
 
 mod tree;
 
+use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
-use crate::io::Owner;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::file_watch::{Changes, FileWatcher, Folder, MIN_ROOM, Record};
 use blacklight_sys::poll::POLLIN;
@@ -454,7 +454,7 @@ impl Engine {
         self.ensure_file_watcher()?;
         let token = self.handles[index].token;
         let monitor = self.fs_events.start(token, path, recursive)?;
-        if let Err(error) = self.io_start(self.fs_events.watcher, POLLIN) {
+        if let Err(error) = self.driver.want_only(self.fs_events.watcher, POLLIN) {
             self.fs_events.stop(monitor);
             return Err(error);
         }
@@ -467,9 +467,9 @@ impl Engine {
         if self.fs_events.files.is_none() {
             let files = FileWatcher::new()?;
             let fd: RawFd = files.fd();
-            self.poller.check(fd)?;
+            self.driver.check(fd)?;
             self.fs_events.batch.try_reserve_exact(BATCH)?;
-            self.fs_events.watcher = self.watchers.insert(fd, Owner::Inotify)?;
+            self.fs_events.watcher = self.driver.add(fd, Owner::Inotify)?;
             self.fs_events.files = Some(files);
         }
         Ok(())
@@ -492,7 +492,7 @@ impl Engine {
             self.handles.set_active(index, false);
             self.fs_events.stop(monitor);
             if self.fs_events.monitor_count == 0 {
-                self.io_stop(self.fs_events.watcher);
+                self.driver.stop(self.fs_events.watcher);
             }
         }
     }

@@ -364,7 +364,7 @@ impl Poller {
     }
 
     /// Adds an event to the batch.
-    pub(crate) fn tell(&mut self, event: (u32, u64)) {
+    pub(crate) fn push(&mut self, event: (u32, u64)) {
         self.batch.push(event);
     }
 

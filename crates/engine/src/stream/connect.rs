@@ -1,9 +1,9 @@
 //! Connecting, listening and accepting.
 
 use super::{Engine, MAX_PER_TURN, Step};
+use crate::driver::Pending;
 use crate::event::{Event, Token};
 use crate::handle::HandleKind;
-use crate::io::Pending;
 use crate::poller::Call;
 use crate::slab::{Key, NIL};
 use crate::udp::UdpReuse;
@@ -50,19 +50,19 @@ impl Engine {
         if outcome != Ok(true) {
             // What was said of the socket before does not hold any more. One that is connected
             // already is as it was, and the kernel does not say again what can be done with it.
-            self.io_used_up(watcher, u32::MAX);
+            self.driver.used_up(watcher, u32::MAX);
         }
         self.requests.begin();
         let outcome = match outcome {
-            Ok(false) => self.io_want(watcher, POLLOUT).map(|()| false),
+            Ok(false) => self.driver.want(watcher, POLLOUT).map(|()| false),
             outcome => outcome,
         };
         if outcome != Ok(false) {
             self.stream_mut(index).delayed_error = outcome.err();
             // It is known by now, so that nobody waits for the poller: not even on behalf of
             // writes that have waited for room before.
-            self.io_unwant(watcher, POLLOUT);
-            self.watchers.feed(watcher, Pending::Fed);
+            self.driver.unwant(watcher, POLLOUT);
+            self.driver.feed(watcher, Pending::Fed);
         }
         Ok(())
     }
@@ -74,14 +74,14 @@ impl Engine {
         mask: u32,
         reports_left: &mut u32,
     ) -> (Option<Event>, Step) {
-        let has_failed = mask & (POLLERR | POLLHUP) != 0 || !self.poller.tells_errors();
+        let has_failed = mask & (POLLERR | POLLHUP) != 0 || !self.driver.tells_errors();
         let result = match self.stream_mut(index).delayed_error.take() {
             Some(error) => Err(error),
             None if has_failed => self.raw_fd(index).and_then(socket::take_error),
             None => Ok(()),
         };
         if result.is_err_and(|error| error == socket::EINPROGRESS) {
-            self.io_used_up(self.stream(index).watcher, POLLOUT);
+            self.driver.used_up(self.stream(index).watcher, POLLOUT);
             return (None, Step::Over);
         }
         let Some(token) = self.stream_mut(index).connect.take() else {
@@ -90,9 +90,9 @@ impl Engine {
         let stream = self.stream_mut(index);
         if result.is_err() || stream.queue.is_empty() {
             let (watcher, has_ended) = (stream.watcher, stream.is_shutting_down());
-            self.io_unwant(watcher, POLLOUT);
+            self.driver.unwant(watcher, POLLOUT);
             if has_ended && result.is_ok() {
-                self.watchers.feed(watcher, Pending::Fed);
+                self.driver.feed(watcher, Pending::Fed);
             }
         } else {
             self.await_room(index);
@@ -133,8 +133,8 @@ impl Engine {
         self.keep_reserve();
         let stream = self.stream(index);
         let (handle, watcher) = (stream.handle, stream.watcher);
-        self.io_follow_levels(watcher);
-        self.io_want(watcher, POLLIN)?;
+        self.driver.follow_levels(watcher);
+        self.driver.want(watcher, POLLIN)?;
         self.stream_mut(index).listening = true;
         self.handles.set_active(handle, true);
         Ok(())
@@ -152,7 +152,7 @@ impl Engine {
             }
             // The last one has not been accepted yet.
             let watcher = self.stream(index).watcher;
-            self.io_unwant(watcher, POLLIN);
+            self.driver.unwant(watcher, POLLIN);
             return (None, Step::Over);
         }
         let token = self.handles[self.stream(index).handle].token;
@@ -175,7 +175,7 @@ impl Engine {
     /// How many connections a server may take now. It is more than one only if it took some in the
     /// turn before and there are others already: to ask where nobody waits is a call in vain.
     pub(super) fn connections_at_once(&mut self, index: u32) -> u32 {
-        let turn = self.metrics.loop_count;
+        let turn = self.driver.loop_count();
         let Some(extra) = self.known_extra(index) else {
             return 1;
         };
@@ -198,13 +198,13 @@ impl Engine {
     }
 
     fn accept(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {
-        self.poller.admit(Call::Accept, fd, 1)?;
+        self.driver.admit(Call::Accept, fd, 1)?;
         socket::accept(fd)
     }
 
     /// Begins to connect a socket.
     pub(crate) fn connect(&mut self, fd: RawFd, address: &Address) -> Result<bool, Errno> {
-        self.poller.admit(Call::Connect, fd, 1)?;
+        self.driver.admit(Call::Connect, fd, 1)?;
         socket::connect(fd, address)
     }
 
@@ -245,7 +245,7 @@ impl Engine {
             let stream = self.stream_mut(index);
             stream.offers_again = true;
             let watcher = stream.watcher;
-            self.watchers.feed(watcher, Pending::Fed);
+            self.driver.feed(watcher, Pending::Fed);
         }
         Ok(())
     }
@@ -254,7 +254,7 @@ impl Engine {
     pub(super) fn after_connection(&mut self, index: u32) {
         let stream = self.stream(index);
         if stream.accepted.is_some() {
-            self.io_unwant(stream.watcher, POLLIN);
+            self.driver.unwant(stream.watcher, POLLIN);
         }
     }
 
@@ -319,7 +319,7 @@ impl Engine {
                 // A handle of another kind reads in another way.
                 if is_tcp && client.kind == HandleKind::Tcp {
                     let watcher = client.watcher;
-                    self.io_follow_edges(watcher);
+                    self.driver.follow_edges(watcher);
                 }
             }),
             false => self.stream_attach(client, accepted),
@@ -349,7 +349,7 @@ impl Engine {
         if stream.accepted.is_none() && (stream.listening || stream.reading) {
             let watcher = stream.watcher;
             // It was watched before, so there is room for it.
-            let _ = self.io_want(watcher, POLLIN);
+            let _ = self.driver.want(watcher, POLLIN);
         }
     }
 

@@ -30,10 +30,10 @@ mod write;
 pub(crate) use connect::Backlog;
 pub(crate) use write::Write;
 
+use crate::driver::{Owner, Pending};
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
-use crate::io::{Owner, Pending};
 use crate::list::List;
 use crate::request::Slot;
 use crate::slab::{Key, NIL, Slab};
@@ -252,7 +252,7 @@ impl Engine {
         let progressed = &mut self.streams.progressed;
         let streams = self.streams.slab.capacity() + 1;
         progressed.try_reserve(streams.saturating_sub(progressed.len()))?;
-        let watcher = self.watchers.insert(-1, Owner::Stream(0))?;
+        let watcher = self.driver.add(-1, Owner::Stream(0))?;
         let stream = Stream {
             kind,
             handle: 0,
@@ -288,9 +288,9 @@ impl Engine {
             key.map(|key| (stream.index, key))
                 .inspect_err(|_| self.streams.slab.remove(stream.index))
         });
-        let (stream, key) = inserted.inspect_err(|_| self.io_close(watcher))?;
+        let (stream, key) = inserted.inspect_err(|_| self.driver.remove(watcher))?;
         self.streams.slab[stream].handle = key.index;
-        self.watchers.set_owner(watcher, Owner::Stream(stream));
+        self.driver.set_owner(watcher, Owner::Stream(stream));
         Ok(key)
     }
 
@@ -366,7 +366,7 @@ impl Engine {
         self.stream_attach_socket(stream, fd)?;
         self.streams.slab[stream].transport = transport;
         if follows_edges {
-            self.io_follow_edges(self.streams.slab[stream].watcher);
+            self.driver.follow_edges(self.streams.slab[stream].watcher);
         }
         Ok(())
     }
@@ -381,7 +381,7 @@ impl Engine {
         let entry = &self.streams.slab[stream];
         let attached = match entry.fd {
             Some(_) => Err(Errno::EBUSY),
-            None => self.watchers.attach(entry.watcher, fd.raw()),
+            None => self.driver.attach(entry.watcher, fd.raw()),
         };
         if let Err(error) = attached {
             return Err((error, fd));
@@ -410,7 +410,7 @@ impl Engine {
         writable: bool,
     ) -> Result<(), (Errno, Descriptor)> {
         let checked = self.open_stream(key).and_then(|stream| {
-            if self.watchers.is_taken(fd.raw(), NIL) {
+            if self.driver.is_taken(fd.raw(), NIL) {
                 return Err(Errno::EEXIST);
             }
             fd::set_nonblocking(fd.raw(), true)?;
@@ -472,7 +472,7 @@ impl Engine {
         let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         if blocking {
             // To find out that there is nothing more would block.
-            self.io_follow_levels(self.stream(stream).watcher);
+            self.driver.follow_levels(self.stream(stream).watcher);
         }
         fd::set_nonblocking(self.raw_fd(stream)?, !blocking)?;
         if let Some(extra) = self.known_extra(stream) {
@@ -516,7 +516,7 @@ impl Engine {
 
     /// Closes a stream's descriptor. What it had promised is cancelled in the closing phase.
     pub(crate) fn release_stream(&mut self, index: u32, stream: u32) {
-        self.io_close(self.streams.slab[stream].watcher);
+        self.driver.remove(self.streams.slab[stream].watcher);
         self.handles.set_active(index, false);
         if self.streams.in_hand == stream {
             self.streams.in_hand = NIL;
@@ -596,7 +596,7 @@ impl Engine {
     pub(crate) fn stream_pending(&mut self, stream: u32, why: Pending) -> Cursor {
         let entry = &self.streams.slab[stream];
         let awaits_connection =
-            entry.is_connecting() && self.watchers.wanted(entry.watcher) & POLLOUT != 0;
+            entry.is_connecting() && self.driver.wanted(entry.watcher) & POLLOUT != 0;
         match why {
             // It is the poller that says how connecting went: this is about cancelled writes.
             Pending::Fed if awaits_connection => self.cursor(stream, 0, Step::Write),

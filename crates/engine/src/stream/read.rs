@@ -1,9 +1,9 @@
 //! Reading.
 
 use super::{Channel, Engine, MAX_PER_TURN, Streams};
+use crate::driver::{Driver, Way};
 use crate::event::Event;
 use crate::handle::HandleKind;
-use crate::io::Way;
 use crate::poller::Call;
 use crate::slab::Key;
 use blacklight_sys::buffer::Space;
@@ -18,7 +18,7 @@ impl Engine {
     ///
     /// A stream that has stopped may have another file under its descriptor by now.
     pub fn read_start(&mut self, key: Key) -> Result<(), Errno> {
-        let handle = self.start_reading(key, Engine::io_want_anew)?;
+        let handle = self.start_reading(key, Driver::want_anew)?;
         self.handles.set_active(handle, true);
         Ok(())
     }
@@ -27,13 +27,13 @@ impl Engine {
     /// end that has a reason of its own to keep the loop alive. It must not have exchanged the
     /// file under the descriptor, so that stopping and starting again costs nothing.
     pub fn read_start_quietly(&mut self, key: Key) -> Result<(), Errno> {
-        self.start_reading(key, Engine::io_want).map(drop)
+        self.start_reading(key, Driver::want).map(drop)
     }
 
     fn start_reading(
         &mut self,
         key: Key,
-        want: impl FnOnce(&mut Engine, u32, u32) -> Result<(), Errno>,
+        want: impl FnOnce(&mut Driver, u32, u32) -> Result<(), Errno>,
     ) -> Result<u32, Errno> {
         let index = self.open_stream(key)?;
         let stream = self.stream(index);
@@ -44,7 +44,7 @@ impl Engine {
             return Err(Errno::ENOTCONN);
         }
         let (handle, watcher) = (stream.handle, stream.watcher);
-        want(self, watcher, POLLIN)?;
+        want(&mut self.driver, watcher, POLLIN)?;
         self.stream_mut(index).reading = true;
         Ok(handle)
     }
@@ -62,7 +62,7 @@ impl Engine {
         let stream = self.stream_mut(index);
         stream.reading = false;
         let (handle, watcher) = (stream.handle, stream.watcher);
-        self.io_unwant(watcher, POLLIN);
+        self.driver.unwant(watcher, POLLIN);
         self.handles.set_active(handle, false);
     }
 
@@ -132,7 +132,7 @@ impl Engine {
         let index = self.readable_stream(key)?;
         let fd = self.raw_fd(index)?;
         let room = room.into();
-        let admitted = self.poller.admit(Call::Read, fd, room.len())?;
+        let admitted = self.driver.admit(Call::Read, fd, room.len())?;
         let result = socket::receive_with_descriptors(fd, room.limited_to(admitted), take);
         self.tried_to_read(index, result)
     }
@@ -197,7 +197,7 @@ impl Engine {
             transport,
             watcher,
         } = stream.channel()?;
-        let admitted = self.poller.admit(Call::Read, fd, room.len())?;
+        let admitted = self.driver.admit(Call::Read, fd, room.len())?;
         let room = room.limited_to(admitted);
         if is_ipc && transport.is_socket() {
             return self.receive_passed(fd, index, room);
@@ -205,12 +205,12 @@ impl Engine {
         let wanted = room.len();
         let result = stream::read(fd, room, transport);
         if result.is_ok() {
-            self.patience.saw_read(index);
-            self.io_went(watcher, Way::In);
+            self.driver.patience.saw_read(index);
+            self.driver.transferred(watcher, Way::In);
         }
         match result {
-            Ok(count) if count < wanted => self.io_read_short(watcher),
-            Err(Errno::EAGAIN) => self.io_used_up(watcher, POLLIN | POLLPRI),
+            Ok(count) if count < wanted => self.driver.read_short(watcher),
+            Err(Errno::EAGAIN) => self.driver.used_up(watcher, POLLIN | POLLPRI),
             _ => {}
         }
         result

@@ -5,8 +5,8 @@
 //! kernel does not take waits for the poller. Writes that wait behind each other go together.
 
 use super::{Channel, Engine, MAX_PER_TURN, Stream, Streams};
+use crate::driver::{Pending, Way};
 use crate::event::{Event, Token};
-use crate::io::{Pending, Way};
 use crate::list::{Linked, Links, List};
 use crate::poller::Call;
 use crate::slab::Key;
@@ -73,7 +73,7 @@ impl Engine {
         stream.done.push_back(writes, write);
         let watcher = stream.watcher;
         if !self.streams.reports_by_itself(index) {
-            self.watchers.feed(watcher, Pending::Fed);
+            self.driver.feed(watcher, Pending::Fed);
         }
     }
 
@@ -237,7 +237,7 @@ impl Engine {
         }
         let fd = self.raw_fd(index)?;
         let admitted =
-            (self.poller.admit(Call::Write, fd, bytes.len())).map_err(Errno::full_is_again)?;
+            (self.driver.admit(Call::Write, fd, bytes.len())).map_err(Errno::full_is_again)?;
         let sent = Buffers::lend(&[IoSlice::new(&bytes[..admitted])], |buffers| {
             socket::send_with_descriptor(fd, buffers, passes.as_raw_fd())
         });
@@ -248,7 +248,7 @@ impl Engine {
     /// takes more. The handle does not keep the loop alive for it.
     pub fn stream_want_writable(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
-        self.io_want(self.stream(index).watcher, POLLOUT)?;
+        self.driver.want(self.stream(index).watcher, POLLOUT)?;
         self.stream_mut(index).tells_writable = true;
         Ok(())
     }
@@ -261,7 +261,7 @@ impl Engine {
         buffers: &Buffers,
         passes: Option<Key>,
     ) -> Result<usize, Errno> {
-        let admitted = (self.poller).admit(Call::Write, channel.fd, buffers.bytes());
+        let admitted = (self.driver).admit(Call::Write, channel.fd, buffers.bytes());
         let written = admitted.and_then(|some| self.send(channel, buffers, passes, some));
         self.transmitted(channel, written)
     }
@@ -270,7 +270,7 @@ impl Engine {
     fn transmit_queue(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
         let channel = self.stream(index).channel()?;
         let bytes = self.streams.writes[write].buffers.bytes();
-        let admitted = self.poller.admit(Call::Write, channel.fd, bytes);
+        let admitted = self.driver.admit(Call::Write, channel.fd, bytes);
         let written = admitted.and_then(|some| self.send_queue(channel, write, some));
         self.transmitted(channel, written)
     }
@@ -327,11 +327,11 @@ impl Engine {
     ) -> Result<usize, Errno> {
         match written {
             Ok(_) => {
-                self.patience.saw_write();
-                self.io_went(channel.watcher, Way::Out);
+                self.driver.patience.saw_write();
+                self.driver.transferred(channel.watcher, Way::Out);
             }
             // The kernel will say when there is room.
-            Err(Errno::EAGAIN) => self.io_used_up(channel.watcher, POLLOUT),
+            Err(Errno::EAGAIN) => self.driver.used_up(channel.watcher, POLLOUT),
             Err(_) => {}
         }
         written
@@ -351,7 +351,7 @@ impl Engine {
                     // The writes behind it find out for themselves.
                     if !self.stream(index).queue.is_empty() {
                         let watcher = self.stream(index).watcher;
-                        self.watchers.feed(watcher, Pending::Fed);
+                        self.driver.feed(watcher, Pending::Fed);
                     }
                     return;
                 }
@@ -398,9 +398,9 @@ impl Engine {
     /// Has the poller say when the queue can be written.
     pub(super) fn await_room(&mut self, index: u32) {
         let watcher = self.stream(index).watcher;
-        if let Err(error) = self.io_want(watcher, POLLOUT) {
+        if let Err(error) = self.driver.want(watcher, POLLOUT) {
             self.fail_writes(index, error);
-            self.watchers.feed(watcher, Pending::Fed);
+            self.driver.feed(watcher, Pending::Fed);
         }
     }
 
@@ -470,7 +470,7 @@ impl Engine {
             let watcher = stream.watcher;
             self.finish_write(index, write, Err(Errno::ECANCELED));
             // A shutdown may have waited for nothing else, even if the stream is in hand.
-            self.watchers.feed(watcher, Pending::Fed);
+            self.driver.feed(watcher, Pending::Fed);
         }
         Ok(())
     }
@@ -488,7 +488,7 @@ impl Engine {
         let (watcher, is_idle) = (stream.watcher, stream.queue.is_empty());
         self.requests.begin();
         if is_idle {
-            self.watchers.feed(watcher, Pending::Fed);
+            self.driver.feed(watcher, Pending::Fed);
         }
         Ok(())
     }
@@ -503,7 +503,7 @@ impl Engine {
             return None;
         }
         let all_reported = stream.done.is_empty();
-        self.io_unwant(stream.watcher, POLLOUT);
+        self.driver.unwant(stream.watcher, POLLOUT);
         if !all_reported {
             return None;
         }

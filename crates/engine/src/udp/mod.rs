@@ -28,10 +28,10 @@ mod socket;
 
 pub use socket::{UdpBind, UdpReuse};
 
+use crate::driver::{Owner, Pending};
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
-use crate::io::{Owner, Pending};
 use crate::list::List;
 use crate::slab::{Key, Slab};
 use blacklight_sys::fd::{Descriptor, SharedFd};
@@ -110,7 +110,7 @@ impl Engine {
     /// Makes a UDP handle, with a socket if `family` says of which family.
     pub fn udp_init(&mut self, token: Token, family: Option<i32>) -> Result<Key, Errno> {
         let socket = family.map(socket::udp_socket).transpose()?;
-        let watcher = self.watchers.insert(-1, Owner::Udp(0))?;
+        let watcher = self.driver.add(-1, Owner::Udp(0))?;
         let udp = Udp {
             handle: 0,
             watcher,
@@ -132,9 +132,9 @@ impl Engine {
             key.map(|key| (udp.index, key))
                 .inspect_err(|_| self.udps.slab.remove(udp.index))
         });
-        let (udp, key) = inserted.inspect_err(|_| self.io_close(watcher))?;
+        let (udp, key) = inserted.inspect_err(|_| self.driver.remove(watcher))?;
         self.udps.slab[udp].handle = key.index;
-        self.watchers.set_owner(watcher, Owner::Udp(udp));
+        self.driver.set_owner(watcher, Owner::Udp(udp));
         if let (Some(socket), Some(family)) = (socket, family)
             && let Err(error) = self.udp_attach(udp, socket, family, true)
         {
@@ -189,7 +189,7 @@ impl Engine {
 
     /// Closes a handle's socket. What it was to send is cancelled in the closing phase.
     pub(crate) fn release_udp(&mut self, handle: u32, index: u32) {
-        self.io_close(self.udp(index).watcher);
+        self.driver.remove(self.udp(index).watcher);
         self.handles.set_active(handle, false);
         let udp = self.udp_mut(index);
         udp.receiving = false;
@@ -255,7 +255,7 @@ impl Engine {
             match cursor.step {
                 Step::Broken(error) => {
                     // Nobody will say when there is room; whoever sends now finds out anew.
-                    self.io_unwant(self.udp(index).watcher, POLLOUT);
+                    self.driver.unwant(self.udp(index).watcher, POLLOUT);
                     self.fail_sends(index, error);
                     cursor.reports_left = self.udp(index).done.len();
                     cursor.step = Step::Report;

@@ -32,7 +32,7 @@ impl Engine {
         }
         self.udp_ensure_bound(index, AF_INET, false)?;
         let watcher = self.udp(index).watcher;
-        self.io_want(watcher, POLLIN)?;
+        self.driver.want(watcher, POLLIN)?;
         let udp = self.udp_mut(index);
         udp.receiving = true;
         udp.quiet = quiet;
@@ -53,7 +53,7 @@ impl Engine {
         let udp = self.udp_mut(index);
         udp.receiving = false;
         let watcher = udp.watcher;
-        self.io_unwant(watcher, POLLIN);
+        self.driver.unwant(watcher, POLLIN);
         self.udp_update_active(index);
     }
 
@@ -99,7 +99,7 @@ impl Engine {
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
-        if let Err(error) = self.poller.admit(Call::Receive, fd, 1) {
+        if let Err(error) = self.driver.admit(Call::Receive, fd, 1) {
             self.received(index, 0);
             return Err(error);
         }
@@ -118,7 +118,7 @@ impl Engine {
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.open_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
-        self.poller.admit(Call::Receive, fd, 1)?;
+        self.driver.admit(Call::Receive, fd, 1)?;
         datagram::receive(fd, room, self.udp(index).quick, sender)
     }
 
@@ -134,7 +134,7 @@ impl Engine {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
         let pieces = room.len() / chunk.max(1);
-        let admitted = self.poller.admit(Call::Receive, fd, pieces);
+        let admitted = self.driver.admit(Call::Receive, fd, pieces);
         let result = admitted.and_then(|pieces| {
             let len = room.len().min(pieces * chunk);
             inbox.receive(fd, &mut room[..len], chunk)

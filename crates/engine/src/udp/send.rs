@@ -9,8 +9,8 @@
 //! program that sends again and again from its callback lets others have their turn.
 
 use super::{Engine, Udp, Udps};
+use crate::driver::Pending;
 use crate::event::{Event, Token};
-use crate::io::Pending;
 use crate::list::{Linked, Links};
 use crate::poller::Call;
 use crate::slab::Key;
@@ -96,7 +96,7 @@ impl Engine {
             result: Ok(()),
             links: Links::NONE,
         })?;
-        let admitted = self.poller.admit(Call::Send, fd, 1);
+        let admitted = self.driver.admit(Call::Send, fd, 1);
         match admitted.and_then(|_| datagram::send(fd, buffers, to)) {
             Ok(_) => {}
             Err(error) if error.is_full() => {
@@ -110,7 +110,7 @@ impl Engine {
         let udp = &mut slab[index];
         udp.done.push_back(sends, send.index);
         let watcher = udp.watcher;
-        self.watchers.feed(watcher, Pending::Fed);
+        self.driver.feed(watcher, Pending::Fed);
         Ok(true)
     }
 
@@ -138,12 +138,12 @@ impl Engine {
         let watcher = udp.watcher;
         if udp.queue.is_empty() && udp.done.is_empty() {
             // Nothing is before it, so it is the kernel that had no room.
-            if let Err(error) = self.io_want(watcher, POLLOUT) {
+            if let Err(error) = self.driver.want(watcher, POLLOUT) {
                 self.udps.sends.remove(send.index);
                 return Err(error);
             }
-        } else if self.watchers.wanted(watcher) & POLLOUT == 0 {
-            self.watchers.feed(watcher, Pending::Fed);
+        } else if self.driver.wanted(watcher) & POLLOUT == 0 {
+            self.driver.feed(watcher, Pending::Fed);
         }
         self.count_send(index, bytes);
         let Udps { slab, sends } = &mut self.udps;
@@ -162,7 +162,7 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.prepare_to_send(index, to)?;
         let fd = self.udp_free_fd(index)?;
-        let admitted = self.poller.admit(Call::Send, fd, 1);
+        let admitted = self.driver.admit(Call::Send, fd, 1);
         let sent = admitted.and_then(|_| datagram::send(fd, buffers, to));
         sent.map_err(Errno::full_is_again)
     }
@@ -182,7 +182,7 @@ impl Engine {
     /// the kernel takes more. The handle does not keep the loop alive for it.
     pub fn udp_want_writable(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
-        self.io_want(self.udp(index).watcher, POLLOUT)?;
+        self.driver.want(self.udp(index).watcher, POLLOUT)?;
         self.udp_mut(index).tells_writable = true;
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.udp_raw_fd(index).map_err(|_| Errno::EINVAL)?;
         let fd = self.udp_free_fd(index)?;
-        let admitted = self.poller.admit(Call::Send, fd, outbox.len());
+        let admitted = self.driver.admit(Call::Send, fd, outbox.len());
         outbox.truncate(admitted.map_err(Errno::full_is_again)?);
         outbox.send(fd).map_err(Errno::full_is_again)
     }
@@ -250,14 +250,14 @@ impl Engine {
             return;
         }
         let watcher = self.udp(index).watcher;
-        if let Err(error) = self.io_want(watcher, POLLOUT) {
+        if let Err(error) = self.driver.want(watcher, POLLOUT) {
             self.fail_sends(index, error);
         }
     }
 
     /// Sends from the front of the queue once, and says how many went.
     fn send_batch(&mut self, index: u32, fd: RawFd) -> Result<usize, Errno> {
-        let admitted = self.poller.admit(Call::Send, fd, BATCH)?;
+        let admitted = self.driver.admit(Call::Send, fd, BATCH)?;
         let mut outbox = Outbox::new();
         let queue = self.udp(index).queue.entries(&self.udps.sends);
         for send in queue.take(admitted) {
@@ -312,7 +312,7 @@ impl Engine {
         let udp = self.udp(index);
         let is_free = udp.queue.is_empty();
         if is_free {
-            self.io_unwant(udp.watcher, POLLOUT);
+            self.driver.unwant(udp.watcher, POLLOUT);
         }
         self.udp_update_active(index);
         let udp = self.udp_mut(index);

@@ -70,7 +70,7 @@ impl Engine {
         quick: bool,
     ) -> Result<(), Errno> {
         let watcher = self.udp(index).watcher;
-        self.watchers.attach(watcher, socket.raw())?;
+        self.driver.attach(watcher, socket.raw())?;
         let udp = self.udp_mut(index);
         udp.family = family;
         udp.quick = quick;
@@ -121,12 +121,12 @@ impl Engine {
             if self.udp(index).fd.is_some() {
                 return Err(Errno::EBUSY);
             }
-            if self.watchers.is_taken(raw, NIL) {
+            if self.driver.is_taken(raw, NIL) {
                 return Err(Errno::EEXIST);
             }
             fd::set_nonblocking(raw, true)?;
             reuse.apply(raw, 0)?;
-            self.watchers.attach(self.udp(index).watcher, raw)?;
+            self.driver.attach(self.udp(index).watcher, raw)?;
             Ok(index)
         });
         let index = match checked {

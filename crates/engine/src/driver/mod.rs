@@ -1,0 +1,265 @@
+//! The driver: everything through which the loop waits for the kernel and for other threads.
+//!
+//! It owns the poller, the watchers, the [sources](Sources), the clock, the [patience](Patience) and the
+//! metrics of waiting. The engine above it owns handles, requests and phases. Nothing here knows a handle or a phase.
+//!
+//! The door:
+//!
+//! - [`want`](Driver::want) and [`unwant`](Driver::unwant): a watcher's owner says what it waits for, and with
+//!   [`used_up`](Driver::used_up) that nothing is left of what was reported;
+//! - [`wait`](Driver::wait): registers what has changed, spins or sleeps, and fetches a batch of events;
+//! - [`next_ready`](Driver::next_ready): the next event of that batch, and whose it is;
+//! - [`collect`](Driver::collect): takes what has come to a source.
+//!
+//! What was fetched stays here until it is handed out, whichever run asks for it, so that a run may be
+//! given up or nested at any event. A driver that [has news](Driver::has_news) does not sleep.
+//!
+//! | | |
+//! | --- | --- |
+//! | `watchers.rs` | the table of watchers |
+//! | `registration.rs` | what watchers want, and what the poller is told of it |
+//! | `flow.rs` | connections whose bytes go one way |
+//! | `sources.rs` | what comes from other threads, signals, children and the io_uring |
+//! | `wait.rs` | spinning, sleeping, and recovering from a broken poller |
+
+mod flow;
+mod registration;
+mod sources;
+mod wait;
+mod watchers;
+
+pub(crate) use flow::Way;
+pub(crate) use sources::{Source, Sources};
+pub(crate) use watchers::{Owner, Pending};
+
+use crate::metrics::{IdleTime, Metrics, Waits};
+use crate::patience::{Patience, Spinning};
+use crate::poller::{Call, Mechanism, Poller, Sim};
+use blacklight_sys::fallible::Arc;
+use blacklight_sys::signal::SignalSet;
+use blacklight_sys::{Errno, RawFd};
+use watchers::Watchers;
+
+/// Waits for the kernel and for other threads.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    poller: Poller,
+    watchers: Watchers,
+    pub(crate) sources: Sources,
+    pub(crate) patience: Patience,
+    /// The cached time.
+    now_ns: u64,
+    /// Blocked while the loop sleeps.
+    blocked_signals: Option<SignalSet>,
+    waits: Waits,
+    /// Whether an embedding program may wait for our descriptor.
+    is_embedded: bool,
+}
+
+impl Driver {
+    /// On the given mechanism, or on the best there is.
+    pub(crate) fn new(mechanism: Option<Mechanism>) -> Result<Driver, Errno> {
+        let sources = Sources::new()?;
+        let poller = Poller::new(mechanism, &sources.receiver.mailbox)?;
+        Ok(Driver {
+            now_ns: poller.now_ns(),
+            poller,
+            watchers: Watchers::new(),
+            sources,
+            patience: Patience::new(Spinning::default()),
+            blocked_signals: None,
+            waits: Waits::new()?,
+            is_embedded: false,
+        })
+    }
+
+    pub(crate) fn mechanism(&self) -> Mechanism {
+        self.poller.mechanism()
+    }
+
+    pub(crate) fn sim(&mut self) -> Option<&mut Sim> {
+        self.poller.sim()
+    }
+
+    /// The cached time.
+    #[inline]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// The time as it is now.
+    #[inline]
+    pub(crate) fn clock_ns(&self) -> u64 {
+        self.poller.now_ns()
+    }
+
+    /// Caches the time anew.
+    #[inline]
+    pub(crate) fn update_time(&mut self) {
+        self.now_ns = self.poller.now_ns();
+    }
+
+    pub(crate) fn backend_fd(&self) -> Option<RawFd> {
+        self.poller.backend_fd()
+    }
+
+    /// From now on an embedding program may wait for our descriptor, and take events from it: all
+    /// registrations are level-triggered, so that none is lost.
+    pub(crate) fn embed(&mut self) {
+        if !std::mem::replace(&mut self.is_embedded, true) {
+            self.follow_levels_only();
+        }
+    }
+
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.is_embedded
+    }
+
+    pub(crate) fn block_sigprof(&mut self) {
+        self.blocked_signals = Some(SignalSet::sigprof());
+    }
+
+    pub(crate) fn measure_idle_time(&mut self) {
+        self.waits.is_timed = true;
+    }
+
+    pub(crate) fn idle_time(&self) -> &Arc<IdleTime> {
+        &self.waits.idle_time
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        self.waits.metrics
+    }
+
+    /// How many turns have begun to poll so far.
+    pub(crate) fn loop_count(&self) -> u64 {
+        self.waits.metrics.loop_count
+    }
+
+    /// Counts a turn.
+    pub(crate) fn count_turn(&mut self) {
+        self.waits.metrics.loop_count += 1;
+    }
+
+    /// Whether the descriptor can be watched at all.
+    pub(crate) fn check(&self, fd: RawFd) -> Result<(), Errno> {
+        self.poller.check(fd)
+    }
+
+    /// How much of a call on a socket may be done; see [`Poller::admit`].
+    #[inline]
+    pub(crate) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
+        self.poller.admit(call, fd, len)
+    }
+
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.poller.is_simulated()
+    }
+
+    /// Whether an event says of a socket that it has failed.
+    pub(crate) fn tells_errors(&self) -> bool {
+        self.poller.tells_errors()
+    }
+
+    /// Whether descriptors of the real kernel can be watched.
+    pub(crate) fn reaches_kernel(&self) -> bool {
+        self.poller.reaches_kernel()
+    }
+
+    /// A run begins: senders need not wake the loop. A run that does not sleep has the poller look at
+    /// the eventfd in any case: an embedding program may be waiting for our descriptor, and a sender may be about
+    /// to write to the eventfd for what the loop has seen already.
+    pub(crate) fn begin_run(&mut self, sleeps: bool) {
+        self.sources.receiver.awake();
+        if !sleeps {
+            self.sources.receiver.signalled = true;
+        }
+    }
+
+    /// A run ends: senders and signal handlers wake whoever waits for our descriptor from now on.
+    pub(crate) fn end_run(&mut self) {
+        self.sources.rest();
+    }
+
+    /// As [`end_run`](Driver::end_run), if it has not been called.
+    pub(crate) fn ensure_run_ended(&mut self) {
+        if !self.sources.receiver.may_be_asleep() {
+            self.end_run();
+        }
+    }
+
+    /// Makes our descriptor readable.
+    pub(crate) fn wake(&self) {
+        self.sources.receiver.mailbox.wake();
+    }
+
+    /// Whether there is something to hand out that no wait would report again: what watchers have
+    /// left, pending callbacks, and what has come to the sources.
+    #[inline]
+    pub(crate) fn has_news(&mut self) -> bool {
+        self.watchers.has_left() || self.watchers.has_pending() || self.sources.forbid_sleep()
+    }
+
+    /// Whether an embedding program must run the loop before it waits for our descriptor: there is
+    /// news, the batch has events that the kernel will not repeat, or the kernel does not know yet what is wanted.
+    pub(crate) fn must_run(&mut self) -> bool {
+        self.watchers.has_changes() || self.has_news() || self.has_unrepeated()
+    }
+
+    /// Whether pending callbacks are queued.
+    #[inline]
+    pub(crate) fn has_pending(&self) -> bool {
+        self.watchers.has_pending()
+    }
+
+    /// The length of the queue of pending callbacks, those included that were taken back.
+    #[inline]
+    pub(crate) fn pending_len(&self) -> usize {
+        self.watchers.pending_len()
+    }
+
+    /// The next watcher whose owner is to be called outside of the poll phase, and why.
+    pub(crate) fn next_pending(&mut self) -> Option<(u32, Owner, Pending)> {
+        let (index, why) = self.watchers.next_pending()?;
+        Some((index, self.watchers.slab[index].owner, why))
+    }
+
+    /// Whether the last wait has fetched events of descriptors.
+    #[inline]
+    pub(crate) fn has_batch(&self) -> bool {
+        self.poller.len() != 0
+    }
+
+    /// Whether the kernel may have more events than the batch had room for.
+    pub(crate) fn is_batch_full(&self) -> bool {
+        self.poller.is_full()
+    }
+
+    /// Forgets a batch of which nothing is left.
+    pub(crate) fn end_batch(&mut self) {
+        self.poller.clear();
+    }
+
+    /// The next event of the batch that is wanted: its watcher, the watcher's owner and the mask.
+    #[inline]
+    pub(crate) fn next_ready(&mut self) -> Option<(u32, Owner, u32)> {
+        loop {
+            let (mask, data) = self.poller.next()?;
+            if let Some((index, mask)) = self.matching(mask, data) {
+                return Some((index, self.watchers.slab[index].owner, mask));
+            }
+        }
+    }
+
+    /// Takes what has come to a source so far.
+    pub(crate) fn collect(&mut self, source: Source) {
+        let events = self.sources.collect(source);
+        self.waits.count(events);
+    }
+
+    /// A new poller of the same kind in place of this one, with all that is wanted registered anew.
+    pub(crate) fn renew_poller(&mut self) -> Result<(), Errno> {
+        self.poller.renew(&self.sources.receiver.mailbox)?;
+        self.reset_watchers()
+    }
+}

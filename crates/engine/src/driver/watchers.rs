@@ -1,0 +1,335 @@
+//! Watchers: the loop's interest in file descriptors.
+//!
+//! A watcher has a *wanted* mask, which its owner sets, and a *current* mask, which the
+//! poller knows. `registration.rs` brings the two together.
+//!
+//! Every registration has an *epoch*, which goes to the poller with the watcher's index and
+//! comes back with each event. An event whose epoch does not hold any more is dropped: the
+//! descriptor may have been closed, and its number opened again, by an earlier event of the
+//! same batch.
+//!
+//! At most one started watcher exists per descriptor.
+//!
+//! A watcher is level-triggered to its owner. To the kernel it may be edge-triggered or one-shot
+//! ([`Trigger`]). What the kernel has then reported and the owner has not used up is kept in the
+//! watcher, as `left`, and is reported to the owner again in every turn as long as it is wanted.
+
+use super::flow::Flow;
+use crate::slab::{NIL, Slab};
+use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
+use blacklight_sys::{Errno, RawFd, epoll};
+use std::collections::VecDeque;
+
+/// What watchers can ask for. Errors and hang-ups come unasked.
+pub(super) const ASKABLE: u32 = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
+pub(super) const UNASKED: u32 = POLLERR | POLLHUP | POLLNVAL;
+/// Asked for by every edge-triggered watcher: conditions that end a read before all bytes are read.
+pub(super) const STOPPERS: u32 = POLLRDHUP | POLLPRI;
+/// The mask of an event that repeats what a watcher has left.
+pub(super) const REMINDER: u32 = 0;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Owner {
+    /// A poll handle, by its index.
+    Poll(u32),
+    /// A stream, by its index in the table of streams.
+    Stream(u32),
+    /// The file system event handles' common instance.
+    Inotify,
+    /// A child process, by its index in the table of processes.
+    Process(u32),
+    /// A UDP handle, by its index in the table of those.
+    Udp(u32),
+}
+
+/// Why a watcher's owner is to be called outside of the poll phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pending {
+    /// The poller has refused the descriptor.
+    Refused(Errno),
+    /// The owner has something to hand out, or wants to try something.
+    Fed,
+}
+
+/// How the kernel is to report readiness.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Trigger {
+    /// In every wait, as long as it lasts.
+    Level,
+    /// When it begins.
+    Edge,
+    /// As `Level`, for an edge-triggered watcher whose bytes go one way for now; see `flow.rs`.
+    Flow,
+    /// Once, since there is one event to report. Mechanisms that cannot do that report it in every wait.
+    Once,
+}
+
+#[derive(Debug)]
+pub(super) struct Watcher {
+    pub(super) fd: RawFd,
+    pub(super) owner: Owner,
+    pub(super) wanted: u32,
+    pub(super) current: u32,
+    /// What has been reported and not used up, if the kernel does not report it again.
+    pub(super) left: u32,
+    pub(super) trigger: Trigger,
+    pub(super) flow: Flow,
+    /// In the list of watchers that may have something left.
+    pub(super) is_noted: bool,
+    /// The descriptor may stand for another file than the one that the poller knows.
+    pub(super) is_doubtful: bool,
+    pub(super) epoch: u32,
+    /// Its place in the queue of changes, or `NIL`.
+    pub(super) queued: u32,
+    /// Why it is in the queue of pending callbacks; `None` if it is not, or no longer for anything.
+    pending: Option<Pending>,
+}
+
+#[derive(Debug)]
+pub(super) struct Watchers {
+    pub(super) slab: Slab<Watcher>,
+    /// The started watcher of each descriptor.
+    pub(super) by_fd: Vec<u32>,
+    /// Watchers whose wanted mask the poller has to hear of.
+    pub(super) changes: Vec<u32>,
+    /// Watchers whose owners are to be called outside of the poll phase. Some may have been taken back
+    /// since, and stand here for nothing.
+    pending: VecDeque<u32>,
+    /// How many of them have not been taken back.
+    fed: usize,
+    /// Watchers that may have something left.
+    pub(super) noted: Vec<u32>,
+    pub(super) epochs: u32,
+}
+
+impl Watcher {
+    /// What the kernel is asked for on the watcher's behalf.
+    pub(super) fn asked(&self) -> u32 {
+        match self.trigger {
+            Trigger::Edge if self.is_doubtful => self.wanted | POLLIN | STOPPERS,
+            Trigger::Edge => self.wanted | self.current | POLLIN | STOPPERS,
+            Trigger::Level | Trigger::Flow | Trigger::Once => self.wanted,
+        }
+    }
+
+    /// How the kernel is asked for that.
+    pub(super) fn flag(&self) -> u32 {
+        match self.trigger {
+            Trigger::Edge => epoll::EDGE,
+            Trigger::Once => epoll::ONCE,
+            Trigger::Level | Trigger::Flow => 0,
+        }
+    }
+
+    /// Whether what the kernel has reported is kept here, since the kernel does not repeat it.
+    pub(super) fn keeps_left(&self) -> bool {
+        matches!(self.trigger, Trigger::Edge | Trigger::Once)
+    }
+
+    pub(super) fn follows_edges(&self) -> bool {
+        self.trigger == Trigger::Edge
+    }
+
+    pub(super) fn has_left(&self) -> bool {
+        self.left & self.wanted != 0
+    }
+
+    /// Wants something that the poller does not know of, or not for sure.
+    pub(super) fn is_untold(&self) -> bool {
+        self.wanted & !self.current != 0 || self.is_doubtful && self.wanted != 0
+    }
+}
+
+impl Watchers {
+    pub(super) fn new() -> Watchers {
+        Watchers {
+            slab: Slab::new(),
+            by_fd: Vec::new(),
+            changes: Vec::new(),
+            pending: VecDeque::new(),
+            fed: 0,
+            noted: Vec::new(),
+            epochs: 0,
+        }
+    }
+
+    pub(super) fn has_pending(&self) -> bool {
+        self.fed != 0
+    }
+
+    /// Whether the poller has still to be told of something that is wanted.
+    pub(super) fn has_changes(&self) -> bool {
+        let is_untold = |&index: &u32| self.slab[index].is_untold();
+        self.changes.iter().any(is_untold)
+    }
+
+    pub(super) fn pending_len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// A new, stopped watcher. Its descriptor may come later and be −1 until then.
+    pub(super) fn insert(&mut self, fd: RawFd, owner: Owner) -> Result<u32, Errno> {
+        // Room for every watcher once: what starting, stopping and feeding need later.
+        let watchers = self.slab.capacity() + 1;
+        self.changes
+            .try_reserve(watchers.saturating_sub(self.changes.len()))?;
+        self.pending
+            .try_reserve(watchers.saturating_sub(self.pending.len()))?;
+        self.noted
+            .try_reserve(watchers.saturating_sub(self.noted.len()))?;
+        let watcher = Watcher {
+            fd,
+            owner,
+            wanted: 0,
+            current: 0,
+            left: 0,
+            trigger: Trigger::Level,
+            flow: Flow::default(),
+            is_noted: false,
+            is_doubtful: false,
+            epoch: 0,
+            queued: NIL,
+            pending: None,
+        };
+        Ok(self.slab.insert(watcher)?.index)
+    }
+
+    /// Whether another started watcher has the descriptor.
+    pub(super) fn is_taken(&self, fd: RawFd, by_other_than: u32) -> bool {
+        let taken = usize::try_from(fd).ok().and_then(|fd| self.by_fd.get(fd));
+        taken.is_some_and(|&watcher| {
+            watcher != NIL && watcher != by_other_than && self.slab[watcher].wanted != 0
+        })
+    }
+
+    /// Makes room for a descriptor in the table of those.
+    pub(super) fn make_room(&mut self, fd: RawFd) -> Result<usize, Errno> {
+        let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+        if fd >= self.by_fd.len() {
+            self.by_fd.try_reserve(fd + 1 - self.by_fd.len())?;
+            self.by_fd.resize(fd + 1, NIL);
+        }
+        Ok(fd)
+    }
+
+    /// Gives a watcher without a descriptor one.
+    pub(super) fn attach(&mut self, index: u32, fd: RawFd) -> Result<(), Errno> {
+        debug_assert_eq!(
+            self.slab[index].fd, -1,
+            "a watcher has one descriptor in its life"
+        );
+        self.make_room(fd)?;
+        self.slab[index].fd = fd;
+        Ok(())
+    }
+
+    /// Adds the watcher to the list of those that may have something left.
+    #[inline]
+    pub(super) fn note(&mut self, index: u32) {
+        if !std::mem::replace(&mut self.slab[index].is_noted, true) {
+            self.noted.push(index);
+        }
+    }
+
+    /// The watcher of a registration that still holds.
+    #[inline]
+    pub(super) fn registered(&self, data: u64) -> Option<u32> {
+        let (index, epoch) = (data as u32, (data >> 32) as u32);
+        if index as usize >= self.slab.capacity() {
+            return None;
+        }
+        let watcher = &self.slab[index];
+        (watcher.epoch == epoch && watcher.current != 0).then_some(index)
+    }
+
+    /// The watcher of a registration that still holds, if the kernel does not repeat its events.
+    pub(super) fn reported_once(&self, data: u64) -> Option<u32> {
+        let index = self.registered(data)?;
+        self.slab[index].keeps_left().then_some(index)
+    }
+
+    /// Remembers what the kernel has reported, and returns all that has not been used up.
+    #[inline]
+    pub(super) fn add_left(&mut self, index: u32, mask: u32) -> u32 {
+        self.note(index);
+        let watcher = &mut self.slab[index];
+        watcher.left |= mask;
+        watcher.left
+    }
+
+    /// Whether something that is wanted is left of what the kernel has reported. Watchers without any
+    /// are taken off the list.
+    #[inline]
+    pub(super) fn has_left(&mut self) -> bool {
+        let Watchers { noted, slab, .. } = self;
+        if !noted.is_empty() {
+            noted.retain(|&index| {
+                let watcher = &mut slab[index];
+                watcher.is_noted = watcher.has_left();
+                watcher.is_noted
+            });
+        }
+        !noted.is_empty()
+    }
+
+    /// Queues the watcher's owner to be called outside of the poll phase. A refusal by the poller is
+    /// not replaced by another reason.
+    #[inline]
+    pub(super) fn feed(&mut self, index: u32, why: Pending) {
+        let pending = &mut self.slab[index].pending;
+        if matches!(pending, Some(Pending::Refused(_))) {
+            return;
+        }
+        if pending.replace(why).is_none() {
+            self.pending.push_back(index);
+            self.fed += 1;
+        }
+    }
+
+    /// Takes [`feed`](Watchers::feed) back.
+    pub(super) fn unfeed(&mut self, index: u32) {
+        if self.slab[index].pending.take().is_some() {
+            self.fed -= 1;
+        }
+    }
+
+    /// Makes the watcher want nothing any more. Returns its descriptor if the poller knows it.
+    pub(super) fn withdraw(&mut self, index: u32) -> Option<RawFd> {
+        let watcher = &mut self.slab[index];
+        watcher.wanted = 0;
+        watcher.left = 0;
+        watcher.is_doubtful = false;
+        let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));
+        if let Ok(at) = usize::try_from(fd)
+            && self.by_fd.get(at) == Some(&index)
+        {
+            self.by_fd[at] = NIL;
+        }
+        (current != 0).then_some(fd)
+    }
+
+    /// Gives the place of a stopped watcher back.
+    pub(super) fn remove(&mut self, index: u32) {
+        let place = self.slab[index].queued;
+        if place != NIL {
+            // Its place in the queue would outlive it.
+            self.changes.swap_remove(place as usize);
+            if let Some(&moved) = self.changes.get(place as usize) {
+                self.slab[moved].queued = place;
+            }
+        }
+        self.slab.remove(index);
+    }
+
+    /// Takes the next watcher whose owner is to be called.
+    #[inline]
+    pub(super) fn next_pending(&mut self) -> Option<(u32, Pending)> {
+        while let Some(index) = self.pending.pop_front() {
+            if let Some(why) = self.slab[index].pending.take() {
+                self.fed -= 1;
+                return Some((index, why));
+            }
+        }
+        None
+    }
+}
