@@ -1,7 +1,7 @@
 //! The C structs, as far as this library reads or writes them.
 //!
-//! Sizes and offsets are libuv 1.53.0's and never change. What programs may look at
-//! directly, and who keeps it true:
+//! Sizes and offsets are libuv 1.53.0's and never change; `layout.rs` checks them. What programs may look
+//! at directly, and who keeps it true:
 //!
 //! | field | owner | kept true |
 //! | --- | --- | --- |
@@ -31,8 +31,8 @@
 //! The engine's key for a handle is in `handle_queue`, which no program has a use for, and that
 //! for a request of the thread pool in `reserved`.
 
+use blacklight_sys::resolver::{NI_MAXHOST, NI_MAXSERV};
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
-use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 /// Two words that libuv used as links of a list.
@@ -400,8 +400,8 @@ pub struct uv_getnameinfo_t {
     pub(crate) cb: uv_getnameinfo_cb,
     pub(crate) storage: libc::sockaddr_storage,
     pub(crate) flags: c_int,
-    pub(crate) host: [c_char; 1025],
-    pub(crate) service: [c_char; 32],
+    pub(crate) host: [c_char; NI_MAXHOST],
+    pub(crate) service: [c_char; NI_MAXSERV],
     pub(crate) retcode: c_int,
 }
 
@@ -447,69 +447,6 @@ pub struct uv_metrics_t {
     pub(crate) events_waiting: u64,
     reserved: [*mut u64; 13],
 }
-
-const _: () = {
-    assert!(size_of::<uv_loop_t>() == 848);
-    assert!(offset_of!(uv_loop_t, active_handles) == 8);
-    assert!(offset_of!(uv_loop_t, active_reqs) == 32);
-    assert!(offset_of!(uv_loop_t, internal_fields) == 40);
-    assert!(offset_of!(uv_loop_t, backend_fd) == 64);
-    assert!(offset_of!(uv_loop_t, closing_handles) == 360);
-    assert!(size_of::<uv_handle_t>() == 96);
-    assert!(offset_of!(uv_handle_t, close_cb) == 24);
-    assert!(offset_of!(uv_handle_t, flags) == 88);
-    assert!(size_of::<uv_timer_t>() == 152);
-    assert!(offset_of!(uv_timer_t, timeout) == 128);
-    assert!(size_of::<LoopWatcher>() == 120);
-    assert!(size_of::<uv_async_t>() == 128);
-    assert!(size_of::<uv_poll_t>() == 160);
-    assert!(offset_of!(uv_poll_t, io_watcher) + offset_of!(IoWatcher, fd) == 152);
-    assert!(size_of::<uv_signal_t>() == 152);
-    assert!(offset_of!(uv_signal_t, signum) == 104);
-    assert!(size_of::<uv_process_t>() == 136);
-    assert!(offset_of!(uv_process_t, pid) == 104);
-    assert!(offset_of!(uv_process_t, status) == 128);
-    assert!(size_of::<uv_stdio_container_t>() == 16);
-    assert!(size_of::<uv_process_options_t>() == 64);
-    assert!(offset_of!(uv_process_options_t, stdio) == 48);
-    assert!(size_of::<uv_req_t>() == 64);
-    assert!(offset_of!(uv_req_t, nwritten) == 56);
-    assert!(size_of::<uv_stream_t>() == 248);
-    assert!(offset_of!(uv_stream_t, io_watcher) + offset_of!(IoWatcher, fd) == 184);
-    assert!(offset_of!(uv_stream_t, connection_cb) == 224);
-    assert!(size_of::<uv_pipe_t>() == 264);
-    assert!(offset_of!(uv_pipe_t, ipc) == 248);
-    assert!(offset_of!(uv_pipe_t, pipe_fname) == 256);
-    assert!(size_of::<uv_fs_event_t>() == 136);
-    assert!(offset_of!(uv_fs_event_t, path) == 96);
-    assert!(size_of::<uv_tty_t>() == 312);
-    assert!(offset_of!(uv_tty_t, mode) == 308);
-    assert!(size_of::<uv_write_t>() == 192);
-    assert!(offset_of!(uv_write_t, bufsml) == 128);
-    assert!(size_of::<uv_connect_t>() == 96);
-    assert!(size_of::<uv_shutdown_t>() == 80);
-    assert!(size_of::<uv_buf_t>() == size_of::<libc::iovec>());
-    assert!(size_of::<PoolRequest>() == 40);
-    assert!(size_of::<uv_work_t>() == 128);
-    assert!(offset_of!(uv_work_t, loop_) == 64);
-    assert!(size_of::<uv_random_t>() == 144);
-    assert!(offset_of!(uv_random_t, loop_) == 64);
-    assert!(size_of::<uv_getaddrinfo_t>() == 160);
-    assert!(offset_of!(uv_getaddrinfo_t, loop_) == 64);
-    assert!(offset_of!(uv_getaddrinfo_t, cb) == 112);
-    assert!(offset_of!(uv_getaddrinfo_t, addrinfo) == 144);
-    assert!(size_of::<uv_getnameinfo_t>() == 1320);
-    assert!(offset_of!(uv_getnameinfo_t, loop_) == 64);
-    assert!(offset_of!(uv_getnameinfo_t, host) == 252);
-    assert!(offset_of!(uv_getnameinfo_t, service) == 1277);
-    assert!(size_of::<uv_udp_t>() == 216);
-    assert!(offset_of!(uv_udp_t, send_queue_size) == 96);
-    assert!(offset_of!(uv_udp_t, io_watcher) + offset_of!(IoWatcher, fd) == 176);
-    assert!(size_of::<uv_udp_send_t>() == 320);
-    assert!(offset_of!(uv_udp_send_t, handle) == 64);
-    assert!(offset_of!(uv_udp_send_t, bufsml) == 256);
-    assert!(size_of::<uv_metrics_t>() == 128);
-};
 
 /// The kinds of handles, in libuv's order: the number, the name and the size of the struct.
 pub(crate) const HANDLE_TYPES: [(&std::ffi::CStr, usize); 17] = [

@@ -27,8 +27,6 @@ pub struct uv_cpu_info_t {
     cpu_times: uv_cpu_times_t,
 }
 
-const _: () = assert!(size_of::<uv_cpu_info_t>() == 56);
-
 fn pack(cpus: &[cpu::Cpu]) -> Result<*mut uv_cpu_info_t, Errno> {
     let bytes = cpus.iter().map(|cpu| cpu.model.len() + 1).sum();
     let mut packed = Packed::new(cpus.len(), bytes)?;

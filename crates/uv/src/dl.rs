@@ -12,8 +12,6 @@ pub struct uv_lib_t {
     errmsg: *mut c_char,
 }
 
-const _: () = assert!(size_of::<uv_lib_t>() == 16);
-
 /// A message in memory of the program's allocator, or null if there is none.
 fn kept(message: &CStr) -> *mut c_char {
     alloc::c_bytes(message.to_bytes())

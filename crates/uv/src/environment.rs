@@ -16,8 +16,6 @@ pub struct uv_env_item_t {
     value: *mut c_char,
 }
 
-const _: () = assert!(size_of::<uv_env_item_t>() == 16);
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_getenv(
     name: *const c_char,

@@ -30,10 +30,8 @@ pub type uv_fs_poll_cb =
 pub struct uv_fs_poll_t {
     handle: uv_handle_t,
     /// What the handle does while it is started, else null.
-    watch: *mut Watch,
+    pub(crate) watch: *mut Watch,
 }
-
-const _: () = assert!(size_of::<uv_fs_poll_t>() == 104 && offset_of!(uv_fs_poll_t, watch) == 96);
 
 /// What a worker has last said about the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +44,7 @@ enum Answer {
 
 /// What a started handle does. The path follows in the same memory.
 #[repr(C)]
-struct Watch {
+pub(crate) struct Watch {
     handle: *mut uv_fs_poll_t,
     /// As C programs know timers, since that is what the loop calls; the engine's is hidden.
     timer: uv_timer_t,

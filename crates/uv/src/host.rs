@@ -14,8 +14,6 @@ pub struct uv_utsname_t {
     machine: [c_char; 256],
 }
 
-const _: () = assert!(size_of::<uv_utsname_t>() == 1024);
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_uname(buffer: *mut uv_utsname_t) -> c_int {
     if buffer.is_null() {

@@ -28,8 +28,6 @@ pub struct uv_interface_address_t {
     netmask: AnyAddress,
 }
 
-const _: () = assert!(size_of::<uv_interface_address_t>() == 80);
-
 impl From<Option<SocketAddress>> for AnyAddress {
     fn from(address: Option<SocketAddress>) -> AnyAddress {
         // A shorter address leaves zeros behind it.

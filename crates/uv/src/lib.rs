@@ -43,6 +43,7 @@ pub mod handle;
 pub mod host;
 pub mod inet;
 pub mod interfaces;
+mod layout;
 pub mod loop_;
 pub mod loop_watcher;
 pub mod memory;

@@ -93,8 +93,6 @@ pub struct uv_rusage_t {
     nivcsw: u64,
 }
 
-const _: () = assert!(size_of::<uv_rusage_t>() == 144);
-
 fn time(time: libc::timeval) -> uv_timeval_t {
     uv_timeval_t {
         tv_sec: time.tv_sec,

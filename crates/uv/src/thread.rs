@@ -14,8 +14,6 @@ pub struct uv_thread_options_t {
     stack_size: usize,
 }
 
-const _: () = assert!(size_of::<uv_thread_options_t>() == 16);
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_thread_create(
     tid: *mut ThreadId,

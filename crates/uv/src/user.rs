@@ -29,8 +29,6 @@ pub struct uv_group_t {
     members: *mut *mut c_char,
 }
 
-const _: () = assert!(size_of::<uv_passwd_t>() == 40 && size_of::<uv_group_t>() == 24);
-
 /// # Safety
 ///
 /// `passwd` has room for a user.

@@ -5,13 +5,15 @@
 //! Both block, for as long as the network lets them wait.
 
 use crate::Errno;
-use crate::platform::resolver::{EAI_ADDRFAMILY, EAI_CANCELED, NI_MAXHOST, NI_MAXSERV};
+use crate::platform::resolver::{EAI_ADDRFAMILY, EAI_CANCELED};
 use libc::{addrinfo, c_char, c_int, sockaddr_storage};
 use rustix::net::SocketAddrAny;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::ptr::{self, NonNull};
+
+pub use crate::platform::resolver::{NI_MAXHOST, NI_MAXSERV};
 
 /// Addresses found by [`getaddrinfo`], as the C library's linked list.
 #[derive(Debug)]

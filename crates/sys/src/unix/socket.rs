@@ -429,7 +429,8 @@ pub fn receive_with_descriptors<'a>(
         while let Some(part) = header.as_ref() {
             if part.cmsg_level == libc::SOL_SOCKET && part.cmsg_type == libc::SCM_RIGHTS {
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
-                let passed = (part.cmsg_len - libc::CMSG_LEN(0) as usize) / 4;
+                let len: usize = part.cmsg_len as _;
+                let passed = (len - libc::CMSG_LEN(0) as usize) / 4;
                 for at in 0..passed {
                     take(Descriptor::adopt(data.add(at).read_unaligned()));
                 }

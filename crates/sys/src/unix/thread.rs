@@ -72,7 +72,7 @@ pub unsafe fn create(
     // ours in between, `pthread_exit` in the callback would have to unwind through Rust.
     let entry =
         unsafe { std::mem::transmute::<Entry, extern "C" fn(*mut c_void) -> *mut c_void>(entry) };
-    let mut thread = 0;
+    let mut thread = MaybeUninit::uninit();
     let mut attributes = MaybeUninit::uninit();
     // SAFETY: there is room for the attributes and the identifier; the attributes are
     // destroyed once they have served; the caller vouches for the entry.
@@ -82,14 +82,14 @@ pub unsafe fn create(
         let created = check_number(sized).and_then(|()| {
             let attributes = attributes.as_ptr();
             check_number(libc::pthread_create(
-                &mut thread,
+                thread.as_mut_ptr(),
                 attributes,
                 entry,
                 argument,
             ))
         });
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        created.map(|()| thread)
+        created.map(|()| thread.assume_init())
     }
 }
 
@@ -109,6 +109,11 @@ pub struct Thread<T> {
     id: ThreadId,
     body: Arc<T>,
 }
+
+// SAFETY: the C library's identifier, a pointer in some, may be used on any thread.
+unsafe impl<T: Send + Sync> Send for Thread<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Thread<T> {}
 
 impl<T: Body> Thread<T> {
     /// Starts a thread on a stack of at least `stack_size` bytes.

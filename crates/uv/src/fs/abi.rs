@@ -8,7 +8,6 @@ use crate::abi::{PoolRequest, uv_loop_t, uv_req_t};
 use blacklight_sys::fs::io::Buffer;
 use blacklight_sys::fs::stat::{FileSystem, Stat, Timestamp};
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
-use std::mem::offset_of;
 
 /// Called when a request is done.
 pub type uv_fs_cb = Option<unsafe extern "C" fn(*mut uv_fs_t)>;
@@ -181,27 +180,6 @@ pub struct uv_fs_t {
     /// length of the first is how much.
     pub(crate) bufsml: [Buffer; 4],
 }
-
-const _: () = {
-    assert!(size_of::<uv_stat_t>() == 160);
-    assert!(offset_of!(uv_stat_t, st_atim) == 96);
-    assert!(size_of::<uv_statfs_t>() == 88);
-    assert!(size_of::<uv_dirent_t>() == 16);
-    assert!(size_of::<uv_dir_t>() == 56);
-    assert!(offset_of!(uv_dir_t, dir) == 48);
-    assert!(size_of::<uv_fs_t>() == 440);
-    assert!(offset_of!(uv_fs_t, fs_type) == 64);
-    assert!(offset_of!(uv_fs_t, loop_) == 72);
-    assert!(offset_of!(uv_fs_t, cb) == 80);
-    assert!(offset_of!(uv_fs_t, result) == 88);
-    assert!(offset_of!(uv_fs_t, ptr) == 96);
-    assert!(offset_of!(uv_fs_t, path) == 104);
-    assert!(offset_of!(uv_fs_t, statbuf) == 112);
-    assert!(offset_of!(uv_fs_t, new_path) == 272);
-    assert!(offset_of!(uv_fs_t, bufs) == 296);
-    assert!(offset_of!(uv_fs_t, work_req) == 336);
-    assert!(offset_of!(uv_fs_t, bufsml) == 376);
-};
 
 /// What a request asks for: the values of `uv_fs_type`.
 #[repr(i32)]

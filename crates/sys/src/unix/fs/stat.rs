@@ -95,7 +95,7 @@ impl From<&libc::stat> for Stat {
         Stat {
             dev: found.st_dev,
             mode: found.st_mode,
-            nlink: found.st_nlink,
+            nlink: found.st_nlink as _,
             uid: found.st_uid,
             gid: found.st_gid,
             rdev: found.st_rdev,
