@@ -3,69 +3,15 @@
 //!
 //! One test, as a process has one allocator.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 use uv as _;
-
-#[repr(C, align(16))]
-struct Loop([u8; 848]);
-
-/// A `uv_fs_event_t`.
-#[repr(C, align(16))]
-struct FsEvent([u8; 136]);
-
-/// A `uv_pipe_t`, a `uv_udp_t` or a request: none is larger.
-#[repr(C, align(16))]
-struct Large([u8; 512]);
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Buf(*const c_char, usize);
-
-type FsEventCb = unsafe extern "C" fn(*mut FsEvent, *const c_char, c_int, c_int);
-
-unsafe extern "C" {
-    fn uv_replace_allocator(
-        malloc: unsafe extern "C" fn(usize) -> *mut c_void,
-        realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
-        calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void,
-        free: unsafe extern "C" fn(*mut c_void),
-    ) -> c_int;
-    fn uv_loop_init(lp: *mut Loop) -> c_int;
-    fn uv_loop_close(lp: *mut Loop) -> c_int;
-    fn uv_update_time(lp: *mut Loop);
-    fn uv_run(lp: *mut Loop, mode: c_int) -> c_int;
-    fn uv_close(handle: *mut c_void, cb: Option<unsafe extern "C" fn(*mut c_void)>);
-    fn uv_fs_event_init(lp: *mut Loop, handle: *mut FsEvent) -> c_int;
-    fn uv_fs_event_start(
-        handle: *mut FsEvent,
-        cb: FsEventCb,
-        path: *const c_char,
-        flags: c_uint,
-    ) -> c_int;
-    fn uv_pipe_init(lp: *mut Loop, pipe: *mut Large, ipc: c_int) -> c_int;
-    fn uv_pipe_bind(pipe: *mut Large, name: *const c_char) -> c_int;
-    fn uv_pipe_open(pipe: *mut Large, file: c_int) -> c_int;
-    fn uv_write(
-        req: *mut Large,
-        pipe: *mut Large,
-        bufs: *const Buf,
-        count: c_uint,
-        cb: Option<unsafe extern "C" fn(*mut Large, c_int)>,
-    ) -> c_int;
-    fn uv_fs_stat(
-        lp: *mut Loop,
-        req: *mut Large,
-        path: *const c_char,
-        cb: unsafe extern "C" fn(*mut Large),
-    ) -> c_int;
-    fn uv_fs_req_cleanup(req: *mut Large);
-}
+use uv_binding::*;
 
 /// The loop that the allocator uses, and how often it did.
-static LOOP: AtomicPtr<Loop> = AtomicPtr::new(std::ptr::null_mut());
+static LOOP: AtomicPtr<uv_loop_t> = AtomicPtr::new(std::ptr::null_mut());
 static USES: AtomicU32 = AtomicU32::new(0);
 static NAME: AtomicUsize = AtomicUsize::new(0);
 
@@ -103,22 +49,27 @@ unsafe extern "C" fn free(memory: *mut c_void) {
     unsafe { libc::free(memory) };
 }
 
-unsafe extern "C" fn changed(handle: *mut FsEvent, name: *const c_char, _: c_int, status: c_int) {
+unsafe extern "C" fn changed(
+    handle: *mut uv_fs_event_t,
+    name: *const c_char,
+    _: c_int,
+    status: c_int,
+) {
     assert_eq!(status, 0);
     // SAFETY: the name is a C string, and this is the handle's loop.
     unsafe {
         NAME.fetch_max(CStr::from_ptr(name).count_bytes(), Relaxed);
         if NAME.load(Relaxed) > 1_024 {
-            uv_close(handle.cast(), None);
+            uv_close(handle, None);
         }
     }
 }
 
-unsafe extern "C" fn written(_: *mut Large, status: c_int) {
+unsafe extern "C" fn written(_: *mut Room, status: c_int) {
     assert_eq!(status, 0);
 }
 
-unsafe extern "C" fn told(req: *mut Large) {
+unsafe extern "C" fn told(req: *mut Room) {
     // SAFETY: the request is done.
     unsafe { uv_fs_req_cleanup(req) };
 }
@@ -146,22 +97,23 @@ fn an_allocator_may_use_the_loop() {
 fn use_all() {
     let root = std::env::temp_dir().join(format!("blacklight-allocator-{}", std::process::id()));
     let deep = deep_directory(&root);
-    let mut lp = Box::new(Loop([0; 848]));
-    let mut watcher = Box::new(FsEvent([0; 136]));
-    let [mut pipe, mut bound, mut write, mut stat] =
-        std::array::from_fn(|_| Box::new(Large([0; 512])));
+    let mut lp = Box::new(zeroed::<uv_loop_t>());
+    let mut watcher = Box::new(zeroed());
+    let [mut pipe, mut bound, mut write, mut stat] = std::array::from_fn(|_| Room::new());
     let path = c_path(&root);
     let (reader, writer) = std::io::pipe().unwrap();
-    let byte = c"x";
-    let bufs = [Buf(byte.as_ptr(), 1); 100];
+    let bufs = [uv_buf_t::new(b"x"); 100];
     // SAFETY: all handles and requests live until the loop is closed, and this is its thread.
     unsafe {
-        assert_eq!(uv_replace_allocator(malloc, realloc, calloc, free), 0);
+        assert_eq!(
+            uv_replace_allocator(Some(malloc), Some(realloc), Some(calloc), Some(free)),
+            0
+        );
         assert_eq!(uv_loop_init(&mut *lp), 0);
         LOOP.store(&mut *lp, Relaxed);
         assert_eq!(uv_fs_event_init(&mut *lp, &mut *watcher), 0);
         assert_eq!(
-            uv_fs_event_start(&mut *watcher, changed, path.as_ptr(), 4),
+            uv_fs_event_start(&mut *watcher, Some(changed), path.as_ptr(), 4),
             0
         );
         std::fs::write(deep.join("file"), "").unwrap();
@@ -173,10 +125,13 @@ fn use_all() {
         assert_eq!(uv_pipe_init(&mut *lp, &mut *bound, 0), 0);
         let name = c_path(&root.join("socket"));
         assert_eq!(uv_pipe_bind(&mut *bound, name.as_ptr()), 0);
-        assert_eq!(uv_fs_stat(&mut *lp, &mut *stat, path.as_ptr(), told), 0);
-        uv_close((&raw mut *bound).cast(), None);
+        assert_eq!(
+            uv_fs_stat(&mut *lp, &mut *stat, path.as_ptr(), Some(told)),
+            0
+        );
+        uv_close(&mut *bound, None);
         assert_eq!(uv_run(&mut *lp, 0), 0);
-        uv_close((&raw mut *pipe).cast(), None);
+        uv_close(&mut *pipe, None);
         assert_eq!(uv_run(&mut *lp, 0), 0);
         LOOP.store(std::ptr::null_mut(), Relaxed);
         assert_eq!(uv_loop_close(&mut *lp), 0);

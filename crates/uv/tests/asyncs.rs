@@ -2,39 +2,11 @@
 //! sends is there for the callback to read.
 
 use std::cell::UnsafeCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use uv as _;
-
-/// A `uv_loop_t`.
-#[repr(C, align(16))]
-struct Loop([u8; 848]);
-
-/// A `uv_async_t`, of which `data` is looked at.
-#[repr(C, align(16))]
-struct Async {
-    data: *const c_void,
-    rest: [u8; 120],
-}
-
-/// A `uv_idle_t`.
-#[repr(C, align(16))]
-struct Idle([u8; 120]);
-
-type Callback = unsafe extern "C" fn(*mut Async);
-
-unsafe extern "C" {
-    fn uv_loop_init(lp: *mut Loop) -> c_int;
-    fn uv_loop_close(lp: *mut Loop) -> c_int;
-    fn uv_loop_fork(lp: *mut Loop) -> c_int;
-    fn uv_run(lp: *mut Loop, mode: c_int) -> c_int;
-    fn uv_async_init(lp: *mut Loop, handle: *mut Async, cb: Option<Callback>) -> c_int;
-    fn uv_async_send(handle: *mut Async) -> c_int;
-    fn uv_idle_init(lp: *mut Loop, handle: *mut Idle) -> c_int;
-    fn uv_idle_start(handle: *mut Idle, cb: Option<unsafe extern "C" fn(*mut Idle)>) -> c_int;
-    fn uv_close(handle: *mut Async, cb: Option<Callback>);
-}
+use uv_binding::*;
 
 const THREADS: usize = 4;
 const LETTERS: u64 = 500;
@@ -51,7 +23,7 @@ struct Post {
 // after a send.
 unsafe impl Sync for Post {}
 
-unsafe extern "C" fn deliver(handle: *mut Async) {
+unsafe extern "C" fn deliver(handle: *mut uv_async_t) {
     // SAFETY: the post outlives the loop, and see above for the letter.
     unsafe {
         let post = &*(*handle).data.cast::<Post>();
@@ -67,7 +39,7 @@ unsafe extern "C" fn deliver(handle: *mut Async) {
 
 /// An async handle that other threads may send to.
 #[derive(Clone, Copy)]
-struct Sender(*mut Async);
+struct Sender(*mut uv_async_t);
 
 // SAFETY: `uv_async_send` may be called from any thread until the handle is closed.
 unsafe impl Send for Sender {}
@@ -89,24 +61,24 @@ impl Sender {
     }
 }
 
-unsafe extern "C" fn close_both(handle: *mut Async) {
+unsafe extern "C" fn close_both(handle: *mut uv_async_t) {
     // SAFETY: both handles are initialised, and this is their loop's thread.
     unsafe {
-        uv_close((*handle).data.cast_mut().cast(), None);
+        uv_close((*handle).data.cast::<uv_idle_t>(), None);
         uv_close(handle, None);
     }
 }
 
-unsafe extern "C" fn go_on(_: *mut Idle) {}
+unsafe extern "C" fn go_on(_: *mut uv_idle_t) {}
 
 #[test]
 fn a_loop_may_be_closed_over_the_send_that_it_was_waiting_for() {
     for _ in 0..200 {
-        let mut lp = Box::new(Loop([0; 848]));
-        let mut idle = Box::new(Idle([0xEE; 120]));
-        let mut handle = Box::new(Async {
+        let mut lp = Box::new(zeroed::<uv_loop_t>());
+        let mut idle = Box::new(garbage::<uv_idle_t>());
+        let mut handle = Box::new(uv_async_t {
             data: (&raw mut *idle).cast(),
-            rest: [0xEE; 120],
+            ..garbage()
         });
         // SAFETY: the handles and the loop live until all is closed, which only the send leads to.
         unsafe {
@@ -144,13 +116,13 @@ const ROUNDS: u32 = 100_000;
 
 #[test]
 fn a_handle_is_sent_to_while_it_and_its_loop_are_made_and_closed() {
-    static HANDLE: Shared<Async> = Shared(UnsafeCell::new(Async {
-        data: std::ptr::null(),
-        rest: [0; 120],
+    static HANDLE: Shared<uv_async_t> = Shared(UnsafeCell::new(uv_async_t {
+        data: std::ptr::null_mut(),
+        ..zeroed()
     }));
     static ENDED: AtomicBool = AtomicBool::new(false);
-    unsafe extern "C" fn ignore(_: *mut Async) {}
-    let mut lp = Box::new(Loop([0; 848]));
+    unsafe extern "C" fn ignore(_: *mut uv_async_t) {}
+    let mut lp = Box::new(zeroed::<uv_loop_t>());
     // SAFETY: the handle's memory is static, and only this thread uses the loop.
     unsafe {
         assert_eq!(uv_loop_init(&mut *lp), 0);
@@ -181,7 +153,7 @@ fn a_handle_is_sent_to_while_it_and_its_loop_are_made_and_closed() {
 
 const FORKS: u32 = 1_000;
 
-unsafe extern "C" fn close_it(handle: *mut Async) {
+unsafe extern "C" fn close_it(handle: *mut uv_async_t) {
     // SAFETY: the handle is initialised, and this is its loop's thread.
     unsafe { uv_close(handle, None) };
 }
@@ -192,7 +164,7 @@ unsafe extern "C" fn close_it(handle: *mut Async) {
 /// # Safety
 ///
 /// The loop and the handle are the caller's.
-unsafe fn live_as_child(lp: *mut Loop, handle: *mut Async, goes_on: bool) -> bool {
+unsafe fn live_as_child(lp: *mut uv_loop_t, handle: *mut uv_async_t, goes_on: bool) -> bool {
     // SAFETY: the caller vouches for both.
     unsafe {
         libc::alarm(60);
@@ -209,10 +181,10 @@ unsafe fn live_as_child(lp: *mut Loop, handle: *mut Async, goes_on: bool) -> boo
 
 #[test]
 fn a_child_of_a_fork_in_the_middle_of_a_send_can_use_and_close_its_loop() {
-    let mut lp = Box::new(Loop([0; 848]));
-    let mut handle = Box::new(Async {
-        data: std::ptr::null(),
-        rest: [0xEE; 120],
+    let mut lp = Box::new(zeroed::<uv_loop_t>());
+    let mut handle = Box::new(uv_async_t {
+        data: std::ptr::null_mut(),
+        ..garbage()
     });
     // SAFETY: the handle and the loop live until all is closed, and only this thread runs it.
     unsafe {
@@ -257,10 +229,10 @@ fn a_child_of_a_fork_in_the_middle_of_a_send_can_use_and_close_its_loop() {
 
 #[test]
 fn a_send_to_a_closed_handle_touches_nothing_but_the_handle() {
-    let mut lp = Box::new(Loop([0; 848]));
-    let mut handle = Box::new(Async {
-        data: std::ptr::null(),
-        rest: [0xEE; 120],
+    let mut lp = Box::new(zeroed::<uv_loop_t>());
+    let mut handle = Box::new(uv_async_t {
+        data: std::ptr::null_mut(),
+        ..garbage()
     });
     // SAFETY: the handle outlives its loop, and all is this thread's.
     unsafe {
@@ -278,15 +250,15 @@ fn a_send_to_a_closed_handle_touches_nothing_but_the_handle() {
 
 #[test]
 fn what_is_written_before_a_send_is_read_after_it() {
-    let mut lp = Box::new(Loop([0; 848]));
+    let mut lp = Box::new(zeroed::<uv_loop_t>());
     let posts: [Post; THREADS] = std::array::from_fn(|_| Post {
         letter: UnsafeCell::new(0),
         read: AtomicU64::new(0),
         calls: AtomicU64::new(0),
     });
-    let mut handles: [Async; THREADS] = std::array::from_fn(|at| Async {
-        data: (&raw const posts[at]).cast(),
-        rest: [0xEE; 120],
+    let mut handles: [uv_async_t; THREADS] = std::array::from_fn(|at| uv_async_t {
+        data: (&raw const posts[at]).cast_mut().cast(),
+        ..garbage()
     });
     // SAFETY: the handles and the loop live until all is closed, and only this thread runs it.
     unsafe {

@@ -7,22 +7,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use support::{check_null, check_size_rules, fill};
 use uv as _;
-
-#[repr(C)]
-struct Item {
-    name: *mut c_char,
-    value: *mut c_char,
-}
-
-unsafe extern "C" {
-    fn uv_os_getenv(name: *const c_char, buffer: *mut c_char, size: *mut usize) -> c_int;
-    fn uv_os_setenv(name: *const c_char, value: *const c_char) -> c_int;
-    fn uv_os_unsetenv(name: *const c_char) -> c_int;
-    fn uv_os_environ(items: *mut *mut Item, count: *mut c_int) -> c_int;
-    fn uv_os_free_environ(items: *mut Item, count: c_int);
-    fn uv_os_homedir(buffer: *mut c_char, size: *mut usize) -> c_int;
-    fn uv_os_tmpdir(buffer: *mut c_char, size: *mut usize) -> c_int;
-}
+use uv_binding::*;
 
 fn set(name: &CStr, value: &CStr) -> c_int {
     // SAFETY: this program has one thread that uses the environment.

@@ -6,21 +6,11 @@ use std::sync::Barrier;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 use uv as _;
+use uv_binding::*;
 
-#[repr(C, align(16))]
-struct Loop([u8; 848]);
-
-/// A `uv_signal_t`.
-#[repr(C, align(16))]
-struct Signal([u8; 152]);
-
-type SignalCb = unsafe extern "C" fn(*mut Signal, c_int);
 type Handler = Option<unsafe extern "C" fn()>;
 
 unsafe extern "C" {
-    fn uv_loop_init(lp: *mut Loop) -> c_int;
-    fn uv_signal_init(lp: *mut Loop, signal: *mut Signal) -> c_int;
-    fn uv_signal_start(signal: *mut Signal, cb: SignalCb, signum: c_int) -> c_int;
     fn __register_atfork(
         prepare: Handler,
         parent: Handler,
@@ -47,19 +37,19 @@ unsafe extern "C" fn pthread_atfork(prepare: Handler, parent: Handler, child: Ha
     unsafe { __register_atfork(prepare, parent, child, std::ptr::null()) }
 }
 
-unsafe extern "C" fn ignore(_: *mut Signal, _: c_int) {}
+unsafe extern "C" fn ignore(_: *mut uv_signal_t, _: c_int) {}
 
 /// A new loop begins to watch a signal. Both stay.
 fn watch_a_signal() -> c_int {
-    let lp = Box::leak(Box::new(Loop([0; 848])));
-    let signal = Box::leak(Box::new(Signal([0; 152])));
+    let lp = Box::leak(Box::new(zeroed::<uv_loop_t>()));
+    let signal = Box::leak(Box::new(zeroed()));
     // SAFETY: there is room for both, and they live as long as the process.
     unsafe {
         assert_eq!(uv_loop_init(lp), 0);
         assert_eq!(uv_signal_init(lp, signal), 0);
         // Whatever a loop has registered is registered by now.
         IS_HELD_UP.store(libc::getpid() == PARENT.load(SeqCst), SeqCst);
-        uv_signal_start(signal, ignore, libc::SIGUSR1)
+        uv_signal_start(signal, Some(ignore), libc::SIGUSR1)
     }
 }
 

@@ -4,34 +4,11 @@
 mod support;
 
 use libc::{AF_INET, AF_INET6, AF_UNIX, sockaddr, sockaddr_in, sockaddr_in6};
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use uv as _;
-
-/// An address of an interface, as `uv.h` has it.
-#[repr(C)]
-struct InterfaceAddress {
-    name: *const c_char,
-    physical: [u8; 6],
-    is_internal: c_int,
-    address: sockaddr_in6,
-    netmask: sockaddr_in6,
-}
-
-unsafe extern "C" {
-    fn uv_ip4_addr(ip: *const c_char, port: c_int, addr: *mut sockaddr_in) -> c_int;
-    fn uv_ip6_addr(ip: *const c_char, port: c_int, addr: *mut sockaddr_in6) -> c_int;
-    fn uv_ip4_name(src: *const sockaddr_in, dst: *mut c_char, size: usize) -> c_int;
-    fn uv_ip6_name(src: *const sockaddr_in6, dst: *mut c_char, size: usize) -> c_int;
-    fn uv_ip_name(src: *const sockaddr, dst: *mut c_char, size: usize) -> c_int;
-    fn uv_inet_pton(af: c_int, src: *const c_char, dst: *mut c_void) -> c_int;
-    fn uv_inet_ntop(af: c_int, src: *const c_void, dst: *mut c_char, size: usize) -> c_int;
-    fn uv_if_indextoname(index: c_uint, buffer: *mut c_char, size: *mut usize) -> c_int;
-    fn uv_if_indextoiid(index: c_uint, buffer: *mut c_char, size: *mut usize) -> c_int;
-    fn uv_interface_addresses(array: *mut *mut InterfaceAddress, count: *mut c_int) -> c_int;
-    fn uv_free_interface_addresses(array: *mut InterfaceAddress, count: c_int);
-}
+use uv_binding::*;
 
 fn ip4(text: &CStr, port: c_int) -> (c_int, sockaddr_in) {
     let mut address = MaybeUninit::uninit();
@@ -234,13 +211,13 @@ fn loopback_is_among_the_interfaces() {
         };
         let loopback = found.iter().find(|address| {
             CStr::from_ptr(address.name) == c"lo"
-                && c_int::from(address.address.sin6_family) == AF_INET
+                && c_int::from(address.address.address4.sin_family) == AF_INET
         });
         let loopback = loopback.expect("this machine has a loopback interface");
         assert_eq!(loopback.is_internal, 1);
-        assert_eq!(loopback.physical, [0; 6]);
-        let address = (&raw const loopback.address).cast::<sockaddr_in>().read();
-        let netmask = (&raw const loopback.netmask).cast::<sockaddr_in>().read();
+        assert_eq!(loopback.phys_addr, [0; 6]);
+        let address = loopback.address.address4;
+        let netmask = loopback.netmask.netmask4;
         assert_eq!(address.sin_addr.s_addr.to_ne_bytes(), [127, 0, 0, 1]);
         assert_eq!(netmask.sin_addr.s_addr.to_ne_bytes(), [255, 0, 0, 0]);
         uv_free_interface_addresses(array, count);

@@ -3,93 +3,12 @@
 #[path = "support/system.rs"]
 mod support;
 
-use std::ffi::{CStr, c_char, c_double, c_int, c_uint, c_ulong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use support::{check_null, check_size_rules, fill, must_succeed_in_child};
 use uv as _;
-
-#[repr(C)]
-struct Passwd {
-    username: *const c_char,
-    uid: c_ulong,
-    gid: c_ulong,
-    shell: *const c_char,
-    homedir: *const c_char,
-}
-
-#[repr(C)]
-struct Group {
-    groupname: *const c_char,
-    gid: c_ulong,
-    members: *const *const c_char,
-}
-
-#[repr(C)]
-struct Names([[c_char; 256]; 4]);
-
-#[repr(C)]
-struct CpuInfo {
-    model: *const c_char,
-    speed: c_int,
-    times: [u64; 5],
-}
-
-#[repr(C)]
-struct Usage {
-    utime: [i64; 2],
-    stime: [i64; 2],
-    maxrss: u64,
-    rest: [u64; 13],
-}
-
-#[repr(C)]
-struct Library {
-    handle: *mut c_void,
-    errmsg: *mut c_char,
-}
-
-#[rustfmt::skip]
-unsafe extern "C" {
-    safe fn uv_os_getpid() -> c_int;
-    safe fn uv_os_getppid() -> c_int;
-    fn uv_os_getpriority(pid: c_int, priority: *mut c_int) -> c_int;
-    safe fn uv_os_setpriority(pid: c_int, priority: c_int) -> c_int;
-    safe fn uv_kill(pid: c_int, signal: c_int) -> c_int;
-    fn uv_cwd(buffer: *mut c_char, size: *mut usize) -> c_int;
-    fn uv_chdir(directory: *const c_char) -> c_int;
-    fn uv_exepath(buffer: *mut c_char, size: *mut usize) -> c_int;
-    fn uv_os_gethostname(buffer: *mut c_char, size: *mut usize) -> c_int;
-    fn uv_os_uname(names: *mut Names) -> c_int;
-    fn uv_os_get_passwd(passwd: *mut Passwd) -> c_int;
-    fn uv_os_get_passwd2(passwd: *mut Passwd, uid: c_uint) -> c_int;
-    fn uv_os_free_passwd(passwd: *mut Passwd);
-    fn uv_os_get_group(group: *mut Group, gid: c_uint) -> c_int;
-    fn uv_os_free_group(group: *mut Group);
-    fn uv_cpu_info(infos: *mut *mut CpuInfo, count: *mut c_int) -> c_int;
-    fn uv_free_cpu_info(infos: *mut CpuInfo, count: c_int);
-    safe fn uv_available_parallelism() -> c_uint;
-    safe fn uv_get_free_memory() -> u64;
-    safe fn uv_get_total_memory() -> u64;
-    safe fn uv_get_constrained_memory() -> u64;
-    safe fn uv_get_available_memory() -> u64;
-    fn uv_resident_set_memory(rss: *mut usize) -> c_int;
-    fn uv_uptime(uptime: *mut c_double) -> c_int;
-    safe fn uv_loadavg(averages: &mut [c_double; 3]);
-    fn uv_getrusage(usage: *mut Usage) -> c_int;
-    fn uv_getrusage_thread(usage: *mut Usage) -> c_int;
-    safe fn uv_disable_stdio_inheritance();
-    fn uv_pipe(fds: *mut [c_int; 2], read_flags: c_int, write_flags: c_int) -> c_int;
-    fn uv_socketpair(kind: c_int, protocol: c_int, fds: *mut [c_int; 2], flags0: c_int, flags1: c_int) -> c_int;
-    safe fn uv_get_osfhandle(fd: c_int) -> c_int;
-    safe fn uv_open_osfhandle(os_fd: c_int) -> c_int;
-    fn uv_dlopen(filename: *const c_char, lib: *mut Library) -> c_int;
-    fn uv_dlclose(lib: *mut Library);
-    fn uv_dlsym(lib: *mut Library, name: *const c_char, ptr: *mut *mut c_void) -> c_int;
-    fn uv_dlerror(lib: *const Library) -> *const c_char;
-}
-
-const UV_NONBLOCK_PIPE: c_int = 0x40;
+use uv_binding::*;
 
 /// A C string of the library's.
 fn text(pointer: *const c_char) -> String {
@@ -186,13 +105,14 @@ fn the_programs_path_is_cut_to_fit() {
 fn the_machine_has_names() {
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert_eq!(check_size_rules(uv_os_gethostname), hostname.trim_end());
-    let mut names = Names([[b'#' as c_char; 256]; 4]);
+    let mut names: uv_utsname_t = garbage();
     // SAFETY: there is room for the names, or null, which is to be refused.
     unsafe {
         assert_eq!(uv_os_uname(null_mut()), -libc::EINVAL);
         assert_eq!(uv_os_uname(&mut names), 0);
     }
-    let [sysname, release, _version, machine] = names.0.map(|name| text(name.as_ptr()));
+    let [sysname, release, machine] =
+        [names.sysname, names.release, names.machine].map(|name| text(name.as_ptr()));
     assert_eq!(sysname, "Linux");
     let osrelease = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert_eq!(release, osrelease.trim_end());
@@ -295,7 +215,14 @@ fn processors_are_those_of_the_kernel() {
             assert!(model == "unknown" || cpuinfo.contains(&format!(": {model}\n")));
             assert!(info.speed >= 0);
             // The processors have not stood still meanwhile.
-            for (time, expected) in info.times.iter().zip(expected) {
+            let uv_cpu_times_s {
+                user,
+                nice,
+                sys,
+                idle,
+                irq,
+            } = info.cpu_times;
+            for (time, expected) in [user, nice, sys, idle, irq].into_iter().zip(expected) {
                 assert!(
                     time.abs_diff(expected) < 1000,
                     "{time} instead of {expected}"
@@ -380,13 +307,14 @@ fn time_and_load_are_the_kernels() {
     let later: f64 = file.split(' ').next().unwrap().parse().unwrap();
     assert!((0.0..60.0).contains(&(later - uptime)));
     let mut averages = [-1.0; 3];
-    uv_loadavg(&mut averages);
+    // SAFETY: there is room for three.
+    unsafe { uv_loadavg(averages.as_mut_ptr()) };
     assert!(averages.iter().all(|&load| load >= 0.0));
 }
 
-type GetUsage = unsafe extern "C" fn(*mut Usage) -> c_int;
+type GetUsage = unsafe extern "C" fn(*mut uv_rusage_t) -> c_int;
 
-fn usage(get: GetUsage) -> Usage {
+fn usage(get: GetUsage) -> uv_rusage_t {
     let mut usage = MaybeUninit::uninit();
     // SAFETY: there is room for the answer, or null, which is to be refused.
     unsafe {
@@ -397,9 +325,12 @@ fn usage(get: GetUsage) -> Usage {
 }
 
 /// The time spent, in microseconds.
-fn spent(usage: &Usage) -> i64 {
-    let times = [usage.utime, usage.stime];
-    times.iter().map(|time| time[0] * 1_000_000 + time[1]).sum()
+fn spent(usage: &uv_rusage_t) -> i64 {
+    let times = [usage.ru_utime, usage.ru_stime];
+    times
+        .iter()
+        .map(|time| time.tv_sec * 1_000_000 + time.tv_usec)
+        .sum()
 }
 
 #[test]
@@ -411,9 +342,9 @@ fn a_thread_uses_less_than_its_process() {
     let (thread, process) = other.join().unwrap();
     assert!(spent(&process) >= 20_000);
     assert!(spent(&thread) < 20_000);
-    assert!(process.maxrss > 100, "kilobytes");
+    assert!(process.ru_maxrss > 100, "kilobytes");
     // Page faults without disk access, which there always are.
-    assert!(thread.rest[3] < process.rest[3]);
+    assert!(thread.ru_minflt < process.ru_minflt);
 }
 
 #[test]
@@ -431,7 +362,8 @@ fn descriptors_are_not_inherited_any_more() {
             assert_eq!(libc::dup2(0, 18), 18, "beyond the first gap after that");
         }
         assert_eq!([0, 1, 2, 16, 18].map(flags), [0; 5]);
-        uv_disable_stdio_inheritance();
+        // SAFETY: as above.
+        unsafe { uv_disable_stdio_inheritance() };
         assert_eq!([0, 1, 2, 16].map(flags), [libc::FD_CLOEXEC; 4]);
         assert_eq!((flags(15), flags(17), flags(18)), (-1, -1, 0));
     });
@@ -460,12 +392,15 @@ fn each_end_of_a_pair_can_be_non_blocking() {
         let mut fds = [-1; 2];
         // SAFETY: there is room for two descriptors.
         unsafe {
-            assert_eq!(uv_pipe(&mut fds, flags[0], flags[1]), 0);
+            assert_eq!(uv_pipe(fds.as_mut_ptr(), flags[0], flags[1]), 0);
             assert_eq!(libc::write(fds[1], b"x".as_ptr().cast(), 1), 1);
             assert_eq!(libc::read(fds[0], [0u8].as_mut_ptr().cast(), 1), 1);
             assert_eq!(look_and_close(fds), expected);
             let kind = libc::SOCK_STREAM;
-            assert_eq!(uv_socketpair(kind, 0, &mut fds, flags[0], flags[1]), 0);
+            assert_eq!(
+                uv_socketpair(kind, 0, fds.as_mut_ptr(), flags[0], flags[1]),
+                0
+            );
             assert_eq!(look_and_close(fds), expected);
         }
     }
@@ -481,7 +416,7 @@ fn pairs_that_cannot_be_leave_nothing_behind() {
             uv_socketpair(libc::SOCK_STREAM, 0, null_mut(), 0, 0),
             -libc::EINVAL
         );
-        let status = uv_socketpair(libc::SOCK_STREAM, 99, &mut fds, 0, 0);
+        let status = uv_socketpair(libc::SOCK_STREAM, 99, fds.as_mut_ptr(), 0, 0);
         assert_eq!(status, -libc::EPROTONOSUPPORT);
     }
     assert_eq!(fds, [-7; 2]);
@@ -498,7 +433,7 @@ fn descriptors_are_their_own_handles() {
 #[test]
 fn symbols_are_found_and_errors_remembered() {
     // What is in the struct before must not matter.
-    let mut library = Library {
+    let mut library = uv_lib_t {
         handle: 8 as *mut c_void,
         errmsg: 8 as *mut c_char,
     };
@@ -529,7 +464,7 @@ fn symbols_are_found_and_errors_remembered() {
 #[test]
 fn a_library_that_is_not_there_says_so() {
     let mut library = MaybeUninit::uninit();
-    let lib: *mut Library = library.as_mut_ptr();
+    let lib: *mut uv_lib_t = library.as_mut_ptr();
     // SAFETY: the name ends in a NUL, and the library is filled whatever happens.
     unsafe {
         assert_eq!(uv_dlopen(c"/no/such/library.so".as_ptr(), lib), -1);

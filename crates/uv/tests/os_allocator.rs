@@ -5,40 +5,10 @@
 mod allocator;
 
 use allocator::{exhausted, free, outstanding};
-use std::ffi::{c_char, c_int, c_void};
-use std::mem::MaybeUninit;
+use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 use uv as _;
-
-type Fill = unsafe extern "C" fn(*mut *mut c_void, *mut c_int) -> c_int;
-type Release = unsafe extern "C" fn(*mut c_void, c_int);
-/// The structs of users, groups and libraries are no larger.
-type Room = [usize; 5];
-
-unsafe extern "C" {
-    fn uv_cpu_info(infos: *mut *mut c_void, count: *mut c_int) -> c_int;
-    fn uv_free_cpu_info(infos: *mut c_void, count: c_int);
-    fn uv_interface_addresses(array: *mut *mut c_void, count: *mut c_int) -> c_int;
-    fn uv_free_interface_addresses(array: *mut c_void, count: c_int);
-    fn uv_os_environ(items: *mut *mut c_void, count: *mut c_int) -> c_int;
-    fn uv_os_free_environ(items: *mut c_void, count: c_int);
-    fn uv_os_get_passwd(passwd: *mut Room) -> c_int;
-    fn uv_os_free_passwd(passwd: *mut Room);
-    fn uv_os_get_group(group: *mut Room, gid: u32) -> c_int;
-    fn uv_os_free_group(group: *mut Room);
-    fn uv_dlopen(filename: *const c_char, lib: *mut Room) -> c_int;
-    fn uv_dlclose(lib: *mut Room);
-    fn uv_dlsym(lib: *mut Room, name: *const c_char, ptr: *mut *mut c_void) -> c_int;
-    fn uv_dlerror(lib: *const Room) -> *const c_char;
-    fn uv_utf16_to_wtf8(
-        utf16: *const u16,
-        len: isize,
-        wtf8: *mut *mut c_char,
-        wtf8_len: *mut usize,
-    ) -> c_int;
-    fn uv_setup_args(argc: c_int, argv: *mut *mut c_char) -> *mut *mut c_char;
-    fn uv_get_process_title(buffer: *mut c_char, size: usize) -> c_int;
-}
+use uv_binding::*;
 
 #[test]
 fn memory_comes_from_the_allocator_and_goes_back() {
@@ -51,48 +21,51 @@ fn memory_comes_from_the_allocator_and_goes_back() {
 }
 
 fn arrays() {
-    let functions: [(Fill, Release); 3] = [
-        (uv_cpu_info, uv_free_cpu_info),
-        (uv_interface_addresses, uv_free_interface_addresses),
-        (uv_os_environ, uv_os_free_environ),
-    ];
-    for (fill, release) in functions {
-        let (mut array, mut count) = (null_mut(), -1);
-        // SAFETY: there is room for both.
-        unsafe {
-            let status = exhausted(|| fill(&mut array, &mut count));
-            assert_eq!(status, -libc::ENOMEM);
-            assert_eq!(fill(&mut array, &mut count), 0);
-            assert!(count > 0);
-            assert!(outstanding() > 0);
-            release(array, count);
-        }
-        assert_eq!(outstanding(), 0);
+    array(uv_cpu_info, uv_free_cpu_info);
+    array(uv_interface_addresses, uv_free_interface_addresses);
+    array(uv_os_environ, uv_os_free_environ);
+}
+
+/// An array that one function makes and the other takes back.
+fn array<T>(
+    fill: unsafe extern "C" fn(*mut *mut T, *mut c_int) -> c_int,
+    release: unsafe extern "C" fn(*mut T, c_int),
+) {
+    let (mut array, mut count) = (null_mut(), -1);
+    // SAFETY: there is room for both.
+    unsafe {
+        let status = exhausted(|| fill(&mut array, &mut count));
+        assert_eq!(status, -libc::ENOMEM);
+        assert_eq!(fill(&mut array, &mut count), 0);
+        assert!(count > 0);
+        assert!(outstanding() > 0);
+        release(array, count);
     }
+    assert_eq!(outstanding(), 0);
 }
 
 fn structs() {
-    let mut room: Room = [0; 5];
+    let (mut user, mut group) = (garbage(), garbage());
     // SAFETY: there is room for a user or a group.
     unsafe {
-        let status = exhausted(|| uv_os_get_passwd(&mut room));
+        let status = exhausted(|| uv_os_get_passwd(&mut user));
         assert_eq!(status, -libc::ENOMEM);
-        assert_eq!(uv_os_get_passwd(&mut room), 0);
+        assert_eq!(uv_os_get_passwd(&mut user), 0);
         assert!(outstanding() > 0);
-        uv_os_free_passwd(&mut room);
+        uv_os_free_passwd(&mut user);
         assert_eq!(outstanding(), 0);
-        let status = exhausted(|| uv_os_get_group(&mut room, 0));
+        let status = exhausted(|| uv_os_get_group(&mut group, 0));
         assert_eq!(status, -libc::ENOMEM);
-        assert_eq!(uv_os_get_group(&mut room, 0), 0);
+        assert_eq!(uv_os_get_group(&mut group, 0), 0);
         assert!(outstanding() > 0);
-        uv_os_free_group(&mut room);
+        uv_os_free_group(&mut group);
         assert_eq!(outstanding(), 0);
     }
 }
 
 fn libraries() {
-    let mut room = MaybeUninit::<Room>::uninit();
-    let lib = room.as_mut_ptr();
+    let mut library = garbage();
+    let lib: *mut uv_lib_t = &mut library;
     let name = c"/no/such/library.so".as_ptr();
     // SAFETY: the name ends in a NUL, and there is room for a library.
     unsafe {

@@ -3,12 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering::Relaxed};
 use uv as _;
-
-unsafe extern "C" {
-    safe fn uv_setup_args(argc: c_int, argv: *mut *mut c_char) -> *mut *mut c_char;
-    fn uv_get_process_title(buffer: *mut c_char, size: usize) -> c_int;
-    fn uv_set_process_title(title: *const c_char) -> c_int;
-}
+use uv_binding::*;
 
 static ARGC: AtomicI32 = AtomicI32::new(0);
 static ARGV: AtomicPtr<*mut c_char> = AtomicPtr::new(std::ptr::null_mut());
@@ -67,7 +62,8 @@ fn the_title() {
             .to_vec()
     };
     let old: Vec<Vec<u8>> = (0..argc as usize).map(argument).collect();
-    let copy = uv_setup_args(argc, argv);
+    // SAFETY: these are the arguments of this process.
+    let copy = unsafe { uv_setup_args(argc, argv) };
     assert_ne!(copy, argv);
     assert_eq!(get(4096).unwrap().as_bytes(), old[0]);
     assert_eq!(get(old[0].len()), Err(-libc::ENOBUFS));
@@ -110,7 +106,8 @@ fn nobody_has_shown_us_the_arguments(argv: *mut *mut c_char) {
     assert_eq!(set(c"title"), -libc::ENOBUFS);
     assert_ne!(thread_name(), "title");
     for argc in [0, -1] {
-        assert_eq!(uv_setup_args(argc, argv), argv);
+        // SAFETY: without arguments, nothing is looked at.
+        assert_eq!(unsafe { uv_setup_args(argc, argv) }, argv);
     }
     assert_eq!(get(4096), Err(-libc::ENOBUFS));
     // SAFETY: null is what is to be refused.
@@ -160,7 +157,8 @@ fn arguments_that_are_not_in_a_row() {
     let start = memory.as_mut_ptr().cast::<c_char>();
     // SAFETY: all are within the memory.
     let mut argv = unsafe { [start, start.add(4), start.add(17)] };
-    uv_setup_args(3, argv.as_mut_ptr());
+    // SAFETY: there are three, and the memory outlives the use of the title.
+    unsafe { uv_setup_args(3, argv.as_mut_ptr()) };
     assert_eq!(get(100).unwrap(), "one");
     assert_eq!(set(c"a long title"), 0);
     assert_eq!(get(100).unwrap(), "a long ");

@@ -3,82 +3,29 @@
 
 #![allow(clippy::vec_box, reason = "the loop knows handles by their address")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_int};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uv as _;
+use uv_binding::*;
 
-#[repr(C, align(16))]
-struct Loop([u8; 848]);
+const IGNORE: uv_stdio_container_t = uv_stdio_container_t {
+    flags: UV_IGNORE,
+    data: uv_stdio_container_t_data { fd: 0 },
+};
 
-#[repr(C)]
-struct Process {
-    data: *mut c_void,
-    rest: [u64; 11],
-    exit_cb: *mut c_void,
-    pid: c_int,
-    private: [u64; 3],
+fn inherit(fd: &impl AsRawFd) -> uv_stdio_container_t {
+    uv_stdio_container_t {
+        flags: UV_INHERIT_FD,
+        data: uv_stdio_container_t_data { fd: fd.as_raw_fd() },
+    }
 }
 
-#[repr(C)]
-struct Pipe([u64; 33]);
-
-type ExitCb = unsafe extern "C" fn(*mut Process, i64, c_int);
-type CloseCb = Option<unsafe extern "C" fn(*mut c_void)>;
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Stdio {
-    flags: c_int,
-    /// A descriptor or the address of a pipe.
-    data: usize,
-}
-
-#[repr(C)]
-struct Options {
-    exit_cb: Option<ExitCb>,
-    file: *const c_char,
-    args: *const *const c_char,
-    env: *const *const c_char,
-    cwd: *const c_char,
-    flags: c_uint,
-    stdio_count: c_int,
-    stdio: *const Stdio,
-    uid: libc::uid_t,
-    gid: libc::gid_t,
-}
-
-unsafe extern "C" {
-    fn uv_loop_init(loop_: *mut Loop) -> c_int;
-    fn uv_loop_close(loop_: *mut Loop) -> c_int;
-    fn uv_loop_fork(loop_: *mut Loop) -> c_int;
-    fn uv_run(loop_: *mut Loop, mode: c_int) -> c_int;
-    fn uv_close(handle: *mut c_void, cb: CloseCb);
-    fn uv_is_active(handle: *const c_void) -> c_int;
-    fn uv_spawn(loop_: *mut Loop, process: *mut Process, options: *const Options) -> c_int;
-    fn uv_process_kill(process: *mut Process, signum: c_int) -> c_int;
-    fn uv_process_get_pid(process: *const Process) -> c_int;
-    fn uv_pipe_init(loop_: *mut Loop, pipe: *mut Pipe, ipc: c_int) -> c_int;
-    fn uv_fileno(handle: *const c_void, fd: *mut c_int) -> c_int;
-    fn uv_is_readable(stream: *const c_void) -> c_int;
-    fn uv_is_writable(stream: *const c_void) -> c_int;
-}
-
-const DEFAULT: c_int = 0;
-const NOWAIT: c_int = 2;
-const CREATE_PIPE: c_int = 1;
-const INHERIT_FD: c_int = 2;
-const READABLE_PIPE: c_int = 0x10;
-const WRITABLE_PIPE: c_int = 0x20;
-const NONBLOCK_PIPE: c_int = 0x40;
-
-const IGNORE: Stdio = Stdio { flags: 0, data: 0 };
-
-fn inherit(fd: &impl AsRawFd) -> Stdio {
-    Stdio {
-        flags: INHERIT_FD,
-        data: fd.as_raw_fd() as usize,
+/// A pipe for a child's descriptor.
+fn stream(pipe: &uv_pipe_t) -> uv_stdio_container_t_data {
+    uv_stdio_container_t_data {
+        stream: std::ptr::from_ref(pipe).cast_mut().cast(),
     }
 }
 
@@ -87,15 +34,15 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn new_loop() -> Box<Loop> {
-    let mut loop_ = Box::new(Loop([0; 848]));
+fn new_loop() -> Box<uv_loop_t> {
+    let mut loop_ = Box::new(zeroed::<uv_loop_t>());
     // SAFETY: this is memory for a loop.
     assert_eq!(unsafe { uv_loop_init(&mut *loop_) }, 0);
     loop_
 }
 
 /// A loop on the named poller.
-fn loop_on(poller: &str) -> Box<Loop> {
+fn loop_on(poller: &str) -> Box<uv_loop_t> {
     // SAFETY: the tests take turns, and nobody else reads the environment.
     unsafe {
         let before = std::env::var_os("BLACKLIGHT_POLLER");
@@ -109,24 +56,24 @@ fn loop_on(poller: &str) -> Box<Loop> {
     }
 }
 
-fn run(loop_: &mut Loop, mode: c_int) -> c_int {
+fn run(loop_: &mut uv_loop_t, mode: c_int) -> c_int {
     // SAFETY: the loop is initialised and used here only.
     unsafe { uv_run(loop_, mode) }
 }
 
 /// A child handle and what became of it.
 struct Child {
-    process: Process,
+    process: uv_process_t,
     /// Status and signal, once told.
     end: Option<(i64, c_int)>,
 }
 
-unsafe extern "C" fn on_exit(process: *mut Process, status: i64, signum: c_int) {
+unsafe extern "C" fn on_exit(process: *mut uv_process_t, status: i64, signum: c_int) {
     // SAFETY: `data` points to the child that the handle is in.
     unsafe {
         let end = (*process).data.cast::<Option<(i64, c_int)>>();
         assert_eq!((*end).replace((status, signum)), None, "told twice");
-        assert_eq!(uv_is_active(process.cast()), 0);
+        assert_eq!(uv_is_active(process), 0);
         assert_eq!(uv_process_kill(process, 0), -libc::ESRCH);
     }
 }
@@ -135,7 +82,7 @@ unsafe extern "C" fn on_exit(process: *mut Process, status: i64, signum: c_int) 
 struct Command<'a> {
     file: &'a str,
     args: &'a [&'a str],
-    stdio: &'a [Stdio],
+    stdio: &'a [uv_stdio_container_t],
     ids: Option<(u32, u32)>,
 }
 
@@ -149,7 +96,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    fn spawn(&self, loop_: &mut Loop) -> (Box<Child>, c_int) {
+    fn spawn(&self, loop_: &mut uv_loop_t) -> (Box<Child>, c_int) {
         let c_string = |text: &&str| CString::new(*text).unwrap();
         let file = c_string(&self.file);
         let args: Vec<_> = self.args.iter().map(c_string).collect();
@@ -159,15 +106,15 @@ impl<'a> Command<'a> {
             .chain([null()])
             .collect();
         let (uid, gid) = self.ids.unwrap_or_default();
-        let options = Options {
+        let options = uv_process_options_t {
             exit_cb: Some(on_exit),
             file: file.as_ptr(),
-            args: args.as_ptr(),
-            env: null(),
+            args: args.as_ptr().cast_mut().cast(),
+            env: null_mut(),
             cwd: null(),
             flags: if self.ids.is_some() { 3 } else { 0 },
             stdio_count: self.stdio.len() as c_int,
-            stdio: self.stdio.as_ptr(),
+            stdio: self.stdio.as_ptr().cast_mut(),
             uid,
             gid,
         };
@@ -185,12 +132,12 @@ impl<'a> Command<'a> {
 }
 
 /// Closes handles and their loop.
-fn close(mut loop_: Box<Loop>, mut children: Vec<Box<Child>>) {
+fn close(mut loop_: Box<uv_loop_t>, mut children: Vec<Box<Child>>) {
     for child in &mut children {
         // SAFETY: the handle is open, and its memory lives until the loop is closed.
-        unsafe { uv_close((&raw mut child.process).cast(), None) };
+        unsafe { uv_close(&raw mut child.process, None) };
     }
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     // SAFETY: the loop is initialised, and nobody uses it.
     assert_eq!(unsafe { uv_loop_close(&mut *loop_) }, 0);
 }
@@ -254,10 +201,10 @@ fn many_at_once(poller: &str, count: usize) {
         assert_eq!(result, 0);
         children.push(child);
     }
-    assert_eq!(run(&mut loop_, NOWAIT), 1);
+    assert_eq!(run(&mut loop_, UV_RUN_NOWAIT), 1);
     assert!(children.iter().all(|child| child.end.is_none()));
     drop(opener);
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     for (number, child) in children.iter().enumerate() {
         let expected = match number % 16 {
             0 => (0, libc::SIGTERM),
@@ -300,7 +247,7 @@ fn children_are_awaited_without_a_pidfd() {
         assert_eq!(result, 0);
         children.push(child);
     }
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     let ends: Vec<_> = children.iter().map(|child| child.end).collect();
     assert_eq!(ends, [3, 4, 5].map(|status| Some((status, 0))));
     drop(filler);
@@ -334,12 +281,12 @@ fn a_program_that_cannot_be_run_leaves_nothing_behind() {
         // SAFETY: the handle is initialised.
         assert_eq!(
             // SAFETY: the handle was initialised by the spawn.
-            unsafe { uv_is_active((&raw const child.process).cast()) },
+            unsafe { uv_is_active(&raw const child.process) },
             0
         );
         children.push(child);
     }
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_no_children();
     assert_eq!(open_descriptors(), before);
     assert!(children.iter().all(|child| child.end.is_none()));
@@ -381,20 +328,18 @@ fn too_few_descriptors_cost_none() {
     let (first, result) = Command::shell(&script).spawn(&mut loop_);
     assert_eq!(result, 0);
     let mut children = vec![first];
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     // SAFETY: all zeros are memory for handles, which live until the loop is closed.
-    let mut pipes: Vec<Box<Pipe>> = (0..3)
-        .map(|_| unsafe { Box::new(std::mem::zeroed()) })
-        .collect();
+    let mut pipes: Vec<Box<uv_pipe_t>> = (0..3).map(|_| Box::new(zeroed())).collect();
     for pipe in &mut pipes {
         // SAFETY: the loop is initialised.
         assert_eq!(unsafe { uv_pipe_init(&mut *loop_, &mut **pipe, 0) }, 0);
     }
     let stdio: Vec<_> = pipes
         .iter()
-        .map(|pipe| Stdio {
-            flags: CREATE_PIPE | READABLE_PIPE,
-            data: std::ptr::from_ref(&**pipe).addr(),
+        .map(|pipe| uv_stdio_container_t {
+            flags: UV_CREATE_PIPE | UV_READABLE_PIPE,
+            data: stream(pipe),
         })
         .collect();
     let open = open_descriptors();
@@ -416,11 +361,11 @@ fn too_few_descriptors_cost_none() {
         failures += 1;
     }
     assert!(failures > 6, "three pipes are six descriptors: {failures}");
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!(children.last().unwrap().end, Some((1, 0)));
     for pipe in &mut pipes {
         // SAFETY: the handle is open.
-        unsafe { uv_close(std::ptr::from_mut(&mut **pipe).cast(), None) };
+        unsafe { uv_close(std::ptr::from_mut(&mut **pipe), None) };
     }
     close(loop_, children);
     assert_no_children();
@@ -436,7 +381,7 @@ fn ends_are_told_though_the_program_ignores_them() {
     let script = ["sh", "-c", "exit 6"];
     let (child, result) = Command::shell(&script).spawn(&mut loop_);
     assert_eq!(result, 0);
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!(child.end, Some((6, 0)));
     // SAFETY: as above.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
@@ -457,7 +402,7 @@ fn a_stolen_child_does_not_hang_the_loop() {
             child.process.pid
         )
     };
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!(child.end, Some((i64::from(-libc::ECHILD), 0)));
     close(loop_, vec![child]);
 }
@@ -473,7 +418,7 @@ fn children_of_other_code_are_left_alone() {
     let script = ["sh", "-c", "sleep 0.05; exit 6"];
     let (child, result) = Command::shell(&script).spawn(&mut loop_);
     assert_eq!(result, 0);
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!(child.end, Some((6, 0)));
     assert_eq!(foreign.wait().unwrap().code(), Some(8));
     close(loop_, vec![child]);
@@ -492,7 +437,7 @@ fn a_forked_loop_does_not_hear_of_its_parents_children() {
     };
     let (child, result) = command.spawn(&mut loop_);
     assert_eq!(result, 0);
-    assert_eq!(run(&mut loop_, NOWAIT), 1);
+    assert_eq!(run(&mut loop_, UV_RUN_NOWAIT), 1);
     // SAFETY: the child is a copy of this thread alone, uses the loop, and leaves without
     // running destructors.
     unsafe {
@@ -500,7 +445,7 @@ fn a_forked_loop_does_not_hear_of_its_parents_children() {
         if forked == 0 {
             drop(opener);
             let ok = uv_loop_fork(&mut *loop_) == 0
-                && run(&mut loop_, NOWAIT) == 1
+                && run(&mut loop_, UV_RUN_NOWAIT) == 1
                 && child.end.is_none();
             libc::_exit(c_int::from(!ok));
         }
@@ -509,7 +454,7 @@ fn a_forked_loop_does_not_hear_of_its_parents_children() {
         assert_eq!(status, 0);
     }
     drop(opener);
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!(child.end, Some((2, 0)));
     close(loop_, vec![child]);
 }
@@ -537,7 +482,7 @@ fn groups_are_dropped_with_the_user() {
         .map(str::to_owned)
         .collect();
     assert_eq!(said, ["65534", "65533", "Groups:"]);
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!(child.end, Some((0, 0)));
     close(loop_, vec![child]);
     // SAFETY: it takes no arguments.
@@ -551,16 +496,14 @@ fn a_child_begins_afresh() {
     let mut loop_ = new_loop();
     let (reader, writer) = pipe();
     // SAFETY: all zeros are memory for a handle and a set.
-    let mut pipes: Vec<Box<Pipe>> = (0..2)
-        .map(|_| unsafe { Box::new(std::mem::zeroed()) })
-        .collect();
+    let mut pipes: Vec<Box<uv_pipe_t>> = (0..2).map(|_| Box::new(zeroed())).collect();
     for pipe in &mut pipes {
         // SAFETY: the loop is initialised.
         assert_eq!(unsafe { uv_pipe_init(&mut *loop_, &mut **pipe, 0) }, 0);
     }
-    let create = |at: usize, flags| Stdio {
-        flags: CREATE_PIPE | flags,
-        data: std::ptr::from_ref::<Pipe>(&pipes[at]).addr(),
+    let create = |at: usize, flags| uv_stdio_container_t {
+        flags: UV_CREATE_PIPE | flags,
+        data: stream(&pipes[at]),
     };
     // SAFETY: ignoring and holding back these is harmless, and so is keeping descriptors that
     // whoever started the tests has left open.
@@ -591,8 +534,8 @@ fn a_child_begins_afresh() {
             IGNORE,
             inherit(&writer),
             IGNORE,
-            create(0, READABLE_PIPE),
-            create(1, WRITABLE_PIPE | NONBLOCK_PIPE),
+            create(0, UV_READABLE_PIPE),
+            create(1, UV_WRITABLE_PIPE | UV_NONBLOCK_PIPE),
         ],
         ..Command::shell(&script)
     };
@@ -605,7 +548,7 @@ fn a_child_begins_afresh() {
         libc::sigaddset(&mut set, libc::SIGUSR2);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, null_mut());
         for (at, directions) in [(0, (0, 1)), (1, (1, 0))] {
-            let pipe = std::ptr::from_ref::<Pipe>(&pipes[at]).cast::<c_void>();
+            let pipe = std::ptr::from_ref::<uv_pipe_t>(&pipes[at]);
             assert_eq!((uv_is_readable(pipe), uv_is_writable(pipe)), directions);
             let mut fd = -1;
             assert_eq!(uv_fileno(pipe, &mut fd), 0);
@@ -627,11 +570,11 @@ fn a_child_begins_afresh() {
     );
     // The listing itself has one.
     assert_eq!(words[10..], ["0", "1", "2", "3", "4", "5"], "{said}");
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!(child.end, Some((0, 0)));
     for pipe in &mut pipes {
         // SAFETY: the handle is open.
-        unsafe { uv_close(std::ptr::from_mut(&mut **pipe).cast(), None) };
+        unsafe { uv_close(std::ptr::from_mut(&mut **pipe), None) };
     }
     close(loop_, vec![child]);
 }
@@ -696,7 +639,7 @@ fn descriptors_may_overlap() {
             "/memfd:file 0"
         ]
     );
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!(child.end, Some((0, 0)));
     close(loop_, vec![child]);
 }

@@ -2,78 +2,35 @@
 
 #![allow(clippy::vec_box, reason = "the loop knows handles by their address")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uv as _;
-
-#[repr(C, align(16))]
-struct Loop([u8; 848]);
-
-#[repr(C)]
-struct Signal {
-    data: *mut c_void,
-    rest: [u64; 11],
-    cb: *mut c_void,
-    signum: c_int,
-    private: [u64; 5],
-}
-
-#[repr(C)]
-struct Async {
-    data: *mut c_void,
-    rest: [u64; 15],
-}
-
-type SignalCb = unsafe extern "C" fn(*mut Signal, c_int);
-type CloseCb = Option<unsafe extern "C" fn(*mut c_void)>;
-
-unsafe extern "C" {
-    fn uv_loop_init(loop_: *mut Loop) -> c_int;
-    fn uv_loop_close(loop_: *mut Loop) -> c_int;
-    fn uv_loop_fork(loop_: *mut Loop) -> c_int;
-    fn uv_run(loop_: *mut Loop, mode: c_int) -> c_int;
-    fn uv_close(handle: *mut c_void, cb: CloseCb);
-    fn uv_is_active(handle: *const c_void) -> c_int;
-    fn uv_signal_init(loop_: *mut Loop, signal: *mut Signal) -> c_int;
-    fn uv_signal_start(signal: *mut Signal, cb: SignalCb, signum: c_int) -> c_int;
-    fn uv_signal_start_oneshot(signal: *mut Signal, cb: SignalCb, signum: c_int) -> c_int;
-    fn uv_signal_stop(signal: *mut Signal) -> c_int;
-    fn uv_async_init(
-        loop_: *mut Loop,
-        async_: *mut Async,
-        cb: unsafe extern "C" fn(*mut Async),
-    ) -> c_int;
-    fn uv_async_send(async_: *mut Async) -> c_int;
-}
-
-const DEFAULT: c_int = 0;
-const ONCE: c_int = 1;
-const NOWAIT: c_int = 2;
+use uv_binding::*;
 
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn new_loop() -> Box<Loop> {
-    let mut loop_ = Box::new(Loop([0; 848]));
+fn new_loop() -> Box<uv_loop_t> {
+    let mut loop_ = Box::new(zeroed::<uv_loop_t>());
     // SAFETY: this is memory for a loop.
     assert_eq!(unsafe { uv_loop_init(&mut *loop_) }, 0);
     loop_
 }
 
 /// A handle whose `data` counts its calls.
-fn new_signal(loop_: &mut Loop, count: &AtomicUsize) -> Box<Signal> {
+fn new_signal(loop_: &mut uv_loop_t, count: &AtomicUsize) -> Box<uv_signal_t> {
     // SAFETY: all zeros are memory for a handle.
-    let mut signal: Box<Signal> = unsafe { Box::new(std::mem::zeroed()) };
+    let mut signal: Box<uv_signal_t> = Box::new(zeroed());
     // SAFETY: the loop is initialised.
     assert_eq!(unsafe { uv_signal_init(loop_, &mut *signal) }, 0);
     signal.data = std::ptr::from_ref(count).cast_mut().cast();
     signal
 }
 
-unsafe extern "C" fn count_it(signal: *mut Signal, signum: c_int) {
+unsafe extern "C" fn count_it(signal: *mut uv_signal_t, signum: c_int) {
     // SAFETY: `data` points to a counter that outlives the loop.
     unsafe {
         assert_eq!((*signal).signum, signum);
@@ -81,18 +38,18 @@ unsafe extern "C" fn count_it(signal: *mut Signal, signum: c_int) {
     }
 }
 
-fn run(loop_: &mut Loop, mode: c_int) -> c_int {
+fn run(loop_: &mut uv_loop_t, mode: c_int) -> c_int {
     // SAFETY: the loop is initialised and used here only.
     unsafe { uv_run(loop_, mode) }
 }
 
 /// Closes handles and their loop.
-fn close(mut loop_: Box<Loop>, signals: Vec<Box<Signal>>) {
+fn close(mut loop_: Box<uv_loop_t>, signals: Vec<Box<uv_signal_t>>) {
     for mut signal in signals.into_iter().map(std::mem::ManuallyDrop::new) {
         // SAFETY: the handle is open; its memory is leaked, so it stays valid.
-        unsafe { uv_close(std::ptr::from_mut(&mut **signal).cast(), None) };
+        unsafe { uv_close(std::ptr::from_mut(&mut **signal), None) };
     }
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     // SAFETY: the loop is initialised, and nobody uses it.
     assert_eq!(unsafe { uv_loop_close(&mut *loop_) }, 0);
 }
@@ -131,7 +88,7 @@ fn nothing_is_lost_in_a_storm() {
         // SAFETY: the handle is initialised.
         assert_eq!(
             // SAFETY: as above.
-            unsafe { uv_signal_start(&mut **signal, count_it, signum) },
+            unsafe { uv_signal_start(&mut **signal, Some(count_it), signum) },
             0
         );
     }
@@ -144,10 +101,10 @@ fn nothing_is_lost_in_a_storm() {
         }
         let wanted = THREADS * EACH / 2;
         while counts.iter().any(|count| count.load(SeqCst) < wanted) {
-            assert_eq!(run(&mut loop_, ONCE), 1);
+            assert_eq!(run(&mut loop_, UV_RUN_ONCE), 1);
         }
     });
-    assert_eq!(run(&mut loop_, NOWAIT), 1);
+    assert_eq!(run(&mut loop_, UV_RUN_NOWAIT), 1);
     assert!(
         counts
             .iter()
@@ -171,12 +128,12 @@ fn every_loop_hears_of_it() {
                 // SAFETY: the handle is initialised.
                 unsafe {
                     assert_eq!(
-                        uv_signal_start_oneshot(&mut *signal, count_it, libc::SIGUSR1),
+                        uv_signal_start_oneshot(&mut *signal, Some(count_it), libc::SIGUSR1),
                         0
                     )
                 };
                 started.wait();
-                assert_eq!(run(&mut loop_, DEFAULT), 0);
+                assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
                 close(loop_, vec![signal]);
             });
         }
@@ -198,12 +155,15 @@ fn the_handler_goes_with_the_last_watcher() {
     // SAFETY: the handles are initialised.
     unsafe {
         assert_eq!(
-            uv_signal_start_oneshot(&mut *once, count_it, libc::SIGUSR2),
+            uv_signal_start_oneshot(&mut *once, Some(count_it), libc::SIGUSR2),
             0
         );
         assert_ne!(action(libc::SIGUSR2).sa_sigaction, libc::SIG_DFL);
         assert_ne!(action(libc::SIGUSR2).sa_flags & libc::SA_RESETHAND, 0);
-        assert_eq!(uv_signal_start(&mut *regular, count_it, libc::SIGUSR2), 0);
+        assert_eq!(
+            uv_signal_start(&mut *regular, Some(count_it), libc::SIGUSR2),
+            0
+        );
         let flags = action(libc::SIGUSR2).sa_flags;
         assert_eq!(
             flags & (libc::SA_RESETHAND | libc::SA_RESTART),
@@ -217,10 +177,16 @@ fn the_handler_goes_with_the_last_watcher() {
             libc::SIG_DFL,
             "the kernel put it back"
         );
-        assert_eq!(run(&mut loop_, DEFAULT), 0);
+        assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
         assert_eq!((count.load(SeqCst), once.signum), (1, 0));
-        assert_eq!(uv_signal_start(&mut *regular, count_it, libc::SIGUSR2), 0);
-        assert_eq!(uv_signal_start(&mut *regular, count_it, libc::SIGUSR1), 0);
+        assert_eq!(
+            uv_signal_start(&mut *regular, Some(count_it), libc::SIGUSR2),
+            0
+        );
+        assert_eq!(
+            uv_signal_start(&mut *regular, Some(count_it), libc::SIGUSR1),
+            0
+        );
         assert_eq!(
             action(libc::SIGUSR2).sa_sigaction,
             libc::SIG_DFL,
@@ -250,12 +216,12 @@ fn what_cannot_be_caught_is_refused() {
         33,
     ] {
         // SAFETY: the handle is initialised.
-        let started = unsafe { uv_signal_start(&mut *signal, count_it, signum) };
+        let started = unsafe { uv_signal_start(&mut *signal, Some(count_it), signum) };
         assert_eq!(started, -libc::EINVAL, "{signum}");
         // SAFETY: as above.
         assert_eq!(
             // SAFETY: as above.
-            unsafe { uv_is_active(std::ptr::from_ref(&*signal).cast()) },
+            unsafe { uv_is_active(std::ptr::from_ref(&*signal)) },
             0
         );
     }
@@ -273,23 +239,23 @@ fn a_watcher_hears_of_what_happens_while_it_is_started() {
     // SAFETY: the handles are initialised.
     unsafe {
         assert_eq!(
-            uv_signal_start(&mut *signals[0], count_it, libc::SIGUSR1),
+            uv_signal_start(&mut *signals[0], Some(count_it), libc::SIGUSR1),
             0
         );
         assert_eq!(
-            uv_signal_start(&mut *signals[2], count_it, libc::SIGUSR1),
+            uv_signal_start(&mut *signals[2], Some(count_it), libc::SIGUSR1),
             0
         );
         raise(libc::SIGUSR1);
         raise(libc::SIGUSR1);
         assert_eq!(
-            uv_signal_start(&mut *signals[1], count_it, libc::SIGUSR1),
+            uv_signal_start(&mut *signals[1], Some(count_it), libc::SIGUSR1),
             0
         );
         raise(libc::SIGUSR1);
         assert_eq!(uv_signal_stop(&mut *signals[2]), 0);
     }
-    assert_eq!(run(&mut loop_, NOWAIT), 1);
+    assert_eq!(run(&mut loop_, UV_RUN_NOWAIT), 1);
     assert_eq!(
         [&early, &late, &stopped].map(|count| count.load(SeqCst)),
         [3, 1, 0]
@@ -305,12 +271,15 @@ fn the_handler_leaves_errno_alone() {
     let mut signal = new_signal(&mut loop_, &count);
     // SAFETY: the handle is initialised, and errno is this thread's.
     unsafe {
-        assert_eq!(uv_signal_start(&mut *signal, count_it, libc::SIGUSR1), 0);
+        assert_eq!(
+            uv_signal_start(&mut *signal, Some(count_it), libc::SIGUSR1),
+            0
+        );
         *libc::__errno_location() = 77;
         libc::raise(libc::SIGUSR1);
         assert_eq!(*libc::__errno_location(), 77);
     }
-    assert_eq!(run(&mut loop_, ONCE), 1);
+    assert_eq!(run(&mut loop_, UV_RUN_ONCE), 1);
     assert_eq!(count.load(SeqCst), 1);
     close(loop_, vec![signal]);
 }
@@ -326,14 +295,17 @@ fn parent_and_child_hear_of_their_own() {
     // SAFETY: the handle is initialised. The child is a copy of this thread alone, uses the
     // loop and atomics, and leaves without running destructors.
     unsafe {
-        assert_eq!(uv_signal_start(&mut *signal, count_it, libc::SIGUSR1), 0);
+        assert_eq!(
+            uv_signal_start(&mut *signal, Some(count_it), libc::SIGUSR1),
+            0
+        );
         raise(libc::SIGUSR1);
         let child = libc::fork();
         if child == 0 {
             raise(libc::SIGUSR1);
             let forked = uv_loop_fork(&mut *loop_) == 0;
             raise(libc::SIGUSR1);
-            run(&mut loop_, ONCE);
+            run(&mut loop_, UV_RUN_ONCE);
             libc::_exit(if forked {
                 count.load(SeqCst) as c_int
             } else {
@@ -344,19 +316,19 @@ fn parent_and_child_hear_of_their_own() {
         assert_eq!(libc::waitpid(child, &mut status, 0), child);
         assert_eq!(libc::WEXITSTATUS(status), 2);
     }
-    assert_eq!(run(&mut loop_, ONCE), 1);
-    assert_eq!(run(&mut loop_, NOWAIT), 1);
+    assert_eq!(run(&mut loop_, UV_RUN_ONCE), 1);
+    assert_eq!(run(&mut loop_, UV_RUN_NOWAIT), 1);
     assert_eq!(count.load(SeqCst), 1);
     close(loop_, vec![signal]);
 }
 
 static ORDER: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
-unsafe extern "C" fn note_async(_: *mut Async) {
+unsafe extern "C" fn note_async(_: *mut uv_async_t) {
     ORDER.lock().unwrap().push("async");
 }
 
-unsafe extern "C" fn note_signal(_: *mut Signal, _: c_int) {
+unsafe extern "C" fn note_signal(_: *mut uv_signal_t, _: c_int) {
     ORDER.lock().unwrap().push("signal");
     // Caught while signals are handed out: that is for the next turn.
     if ORDER.lock().unwrap().len() == 2 {
@@ -372,26 +344,32 @@ fn signals_come_last() {
     let mut signal = new_signal(&mut loop_, &count);
     // SAFETY: all zeros are memory for a handle; it stays where it is until the loop is closed.
     unsafe {
-        let mut async_: Box<Async> = Box::new(std::mem::zeroed());
-        assert_eq!(uv_async_init(&mut *loop_, &mut *async_, note_async), 0);
-        assert_eq!(uv_signal_start(&mut *signal, note_signal, libc::SIGUSR1), 0);
+        let mut async_: Box<uv_async_t> = Box::new(std::mem::zeroed());
+        assert_eq!(
+            uv_async_init(&mut *loop_, &mut *async_, Some(note_async)),
+            0
+        );
+        assert_eq!(
+            uv_signal_start(&mut *signal, Some(note_signal), libc::SIGUSR1),
+            0
+        );
         raise(libc::SIGUSR1);
         assert_eq!(uv_async_send(&mut *async_), 0);
-        assert_eq!(run(&mut loop_, ONCE), 1);
+        assert_eq!(run(&mut loop_, UV_RUN_ONCE), 1);
         assert_eq!(*ORDER.lock().unwrap(), ["async", "signal"]);
-        assert_eq!(run(&mut loop_, ONCE), 1);
+        assert_eq!(run(&mut loop_, UV_RUN_ONCE), 1);
         assert_eq!(*ORDER.lock().unwrap(), ["async", "signal", "signal"]);
-        uv_close(std::ptr::from_mut(&mut *async_).cast(), None);
+        uv_close(std::ptr::from_mut(&mut *async_), None);
         close(loop_, vec![signal]);
     }
 }
 
-unsafe extern "C" fn again(signal: *mut Signal, signum: c_int) {
+unsafe extern "C" fn again(signal: *mut uv_signal_t, signum: c_int) {
     // SAFETY: the handle is open, and `data` points to a counter.
     unsafe {
         let count = &*(*signal).data.cast::<AtomicUsize>();
         if count.fetch_add(1, SeqCst) == 0 {
-            assert_eq!(uv_signal_start_oneshot(signal, again, signum), 0);
+            assert_eq!(uv_signal_start_oneshot(signal, Some(again), signum), 0);
         }
     }
 }
@@ -405,15 +383,15 @@ fn a_one_shot_watcher_can_be_started_by_its_callback() {
     // SAFETY: the handle is initialised.
     unsafe {
         assert_eq!(
-            uv_signal_start_oneshot(&mut *signal, again, libc::SIGUSR1),
+            uv_signal_start_oneshot(&mut *signal, Some(again), libc::SIGUSR1),
             0
         )
     };
     raise(libc::SIGUSR1);
-    assert_eq!(run(&mut loop_, ONCE), 1, "it is active again");
+    assert_eq!(run(&mut loop_, UV_RUN_ONCE), 1, "it is active again");
     assert_eq!(signal.signum, libc::SIGUSR1);
     raise(libc::SIGUSR1);
-    assert_eq!(run(&mut loop_, DEFAULT), 0);
+    assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
     assert_eq!((count.load(SeqCst), signal.signum), (2, 0));
     close(loop_, vec![signal]);
 }

@@ -9,66 +9,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use uv as _;
+use uv_binding::*;
 
 type Thread = libc::pthread_t;
 type Entry = extern "C" fn(*mut c_void);
 
-#[repr(C)]
-struct Options {
-    flags: c_uint,
-    stack_size: usize,
-}
-
-#[rustfmt::skip]
-unsafe extern "C" {
-    fn uv_thread_create(tid: *mut Thread, entry: Option<Entry>, arg: *mut c_void) -> c_int;
-    fn uv_thread_create_ex(tid: *mut Thread, options: *const Options, entry: Option<Entry>, arg: *mut c_void) -> c_int;
-    fn uv_thread_join(tid: *mut Thread) -> c_int;
-    fn uv_thread_detach(tid: *mut Thread) -> c_int;
-    safe fn uv_thread_self() -> Thread;
-    safe fn uv_thread_equal(a: &Thread, b: &Thread) -> c_int;
-    fn uv_thread_setname(name: *const c_char) -> c_int;
-    fn uv_thread_getname(tid: *mut Thread, name: *mut c_char, size: usize) -> c_int;
-    safe fn uv_cpumask_size() -> c_int;
-    fn uv_thread_getaffinity(tid: *mut Thread, mask: *mut c_char, size: usize) -> c_int;
-    fn uv_thread_setaffinity(tid: *mut Thread, mask: *mut c_char, old: *mut c_char, size: usize) -> c_int;
-    safe fn uv_thread_getcpu() -> c_int;
-    fn uv_thread_getpriority(tid: Thread, priority: *mut c_int) -> c_int;
-    fn uv_thread_setpriority(tid: Thread, priority: c_int) -> c_int;
-    safe fn uv_mutex_init(mutex: &mut MaybeUninit<libc::pthread_mutex_t>) -> c_int;
-    safe fn uv_mutex_init_recursive(mutex: &mut MaybeUninit<libc::pthread_mutex_t>) -> c_int;
-    fn uv_mutex_destroy(mutex: *mut libc::pthread_mutex_t);
-    fn uv_mutex_lock(mutex: *mut libc::pthread_mutex_t);
-    fn uv_mutex_trylock(mutex: *mut libc::pthread_mutex_t) -> c_int;
-    fn uv_mutex_unlock(mutex: *mut libc::pthread_mutex_t);
-    safe fn uv_rwlock_init(lock: &mut MaybeUninit<libc::pthread_rwlock_t>) -> c_int;
-    fn uv_rwlock_destroy(lock: *mut libc::pthread_rwlock_t);
-    fn uv_rwlock_rdlock(lock: *mut libc::pthread_rwlock_t);
-    fn uv_rwlock_tryrdlock(lock: *mut libc::pthread_rwlock_t) -> c_int;
-    fn uv_rwlock_rdunlock(lock: *mut libc::pthread_rwlock_t);
-    fn uv_rwlock_wrlock(lock: *mut libc::pthread_rwlock_t);
-    fn uv_rwlock_trywrlock(lock: *mut libc::pthread_rwlock_t) -> c_int;
-    fn uv_rwlock_wrunlock(lock: *mut libc::pthread_rwlock_t);
-    safe fn uv_sem_init(sem: &mut MaybeUninit<libc::sem_t>, value: c_uint) -> c_int;
-    fn uv_sem_destroy(sem: *mut libc::sem_t);
-    fn uv_sem_post(sem: *mut libc::sem_t);
-    fn uv_sem_wait(sem: *mut libc::sem_t);
-    fn uv_sem_trywait(sem: *mut libc::sem_t) -> c_int;
-    safe fn uv_cond_init(cond: &mut MaybeUninit<libc::pthread_cond_t>) -> c_int;
-    fn uv_cond_destroy(cond: *mut libc::pthread_cond_t);
-    fn uv_cond_timedwait(cond: *mut libc::pthread_cond_t, mutex: *mut libc::pthread_mutex_t, timeout: u64) -> c_int;
-    safe fn uv_barrier_init(barrier: &mut MaybeUninit<libc::pthread_barrier_t>, count: c_uint) -> c_int;
-    fn uv_barrier_destroy(barrier: *mut libc::pthread_barrier_t);
-    fn uv_barrier_wait(barrier: *mut libc::pthread_barrier_t) -> c_int;
-    fn uv_once(guard: *mut libc::pthread_once_t, callback: extern "C" fn());
-    fn uv_key_create(key: *mut c_uint) -> c_int;
-    fn uv_key_delete(key: *mut c_uint);
-    fn uv_key_get(key: *mut c_uint) -> *mut c_void;
-    fn uv_key_set(key: *mut c_uint, value: *mut c_void);
-}
-
 /// Starts a thread with the given request for stack and waits for its end.
-fn run_thread(options: Option<Options>, entry: Entry, arg: *mut c_void) -> c_int {
+fn run_thread(options: Option<uv_thread_options_t>, entry: Entry, arg: *mut c_void) -> c_int {
     let mut thread = 0;
     // SAFETY: the entries of these tests know their arguments, which outlive the thread.
     unsafe {
@@ -105,7 +52,7 @@ fn once_runs_once_and_everybody_waits_for_it() {
             scope.spawn(|| {
                 ONCE_CALLERS.fetch_add(1, SeqCst);
                 // SAFETY: the guard was initialised as the documentation asks.
-                unsafe { uv_once(&raw mut GUARD, slow_initialiser) };
+                unsafe { uv_once(&raw mut GUARD, Some(slow_initialiser)) };
                 assert_eq!(ONCE_DONE.load(SeqCst), 1);
             });
         }
@@ -129,7 +76,7 @@ extern "C" fn measure_stack(size: *mut c_void) {
 fn stack_of(test: &str, requested: usize, expected: impl Fn(usize) -> bool) {
     support::must_succeed_in_child(test, || {
         let mut size = 0usize;
-        let options = Options {
+        let options = uv_thread_options_t {
             flags: 1,
             stack_size: requested,
         };
@@ -172,7 +119,7 @@ fn a_stack_of_no_size_is_as_large_as_the_main_threads_may_be() {
 fn stacks_that_cannot_be_are_refused() {
     let options = |stack_size| {
         let flags = 1;
-        Some(Options { flags, stack_size })
+        Some(uv_thread_options_t { flags, stack_size })
     };
     let never = |options| run_thread(options, measure_stack, std::ptr::null_mut());
     assert_eq!(never(options(usize::MAX)), -libc::EINVAL);
@@ -200,7 +147,8 @@ extern "C" fn post(sem: *mut c_void) {
 #[test]
 fn a_detached_thread_runs_and_cannot_be_joined() {
     let mut sem = MaybeUninit::uninit();
-    assert_eq!(uv_sem_init(&mut sem, 0), 0);
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_sem_init(sem.as_mut_ptr(), 0) }, 0);
     let mut thread = 0;
     // SAFETY: the semaphore outlives the thread, for which the test waits.
     unsafe {
@@ -218,11 +166,13 @@ fn a_detached_thread_runs_and_cannot_be_joined() {
 fn threads_are_equal_to_themselves_alone() {
     let main = uv_thread_self();
     let other = std::thread::spawn(move || {
-        assert_eq!(uv_thread_equal(&main, &uv_thread_self()), 0);
+        // SAFETY: both are threads.
+        assert_eq!(unsafe { uv_thread_equal(&main, &uv_thread_self()) }, 0);
         uv_thread_self()
     });
     other.join().unwrap();
-    assert_ne!(uv_thread_equal(&main, &uv_thread_self()), 0);
+    // SAFETY: both are threads.
+    assert_ne!(unsafe { uv_thread_equal(&main, &uv_thread_self()) }, 0);
 }
 
 #[test]
@@ -308,7 +258,8 @@ fn priorities_go_in_five_steps() {
 #[test]
 fn a_mutex_can_be_shared_with_pthread() {
     let mut memory = MaybeUninit::uninit();
-    assert_eq!(uv_mutex_init(&mut memory), 0);
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_mutex_init(memory.as_mut_ptr()) }, 0);
     let mutex: *mut libc::pthread_mutex_t = memory.as_mut_ptr();
     // SAFETY: the mutex is initialised until it is destroyed.
     unsafe {
@@ -325,7 +276,8 @@ fn a_mutex_can_be_shared_with_pthread() {
 #[test]
 fn a_recursive_mutex_is_free_after_as_many_unlocks() {
     let mut memory = MaybeUninit::uninit();
-    assert_eq!(uv_mutex_init_recursive(&mut memory), 0);
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_mutex_init_recursive(memory.as_mut_ptr()) }, 0);
     let address = memory.as_mut_ptr() as usize;
     let try_elsewhere = || {
         let other = std::thread::spawn(move || {
@@ -356,7 +308,8 @@ fn a_recursive_mutex_is_free_after_as_many_unlocks() {
 #[test]
 fn readers_share_and_writers_do_not() {
     let mut memory = MaybeUninit::uninit();
-    assert_eq!(uv_rwlock_init(&mut memory), 0);
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_rwlock_init(memory.as_mut_ptr()) }, 0);
     let lock = memory.as_mut_ptr();
     // SAFETY: the lock is initialised until it is destroyed.
     unsafe {
@@ -378,8 +331,13 @@ fn readers_share_and_writers_do_not() {
 #[test]
 fn a_semaphore_counts() {
     let mut memory = MaybeUninit::uninit();
-    assert_eq!(uv_sem_init(&mut memory, c_uint::MAX), -libc::EINVAL);
-    assert_eq!(uv_sem_init(&mut memory, 2), 0);
+    assert_eq!(
+        // SAFETY: there is memory for it.
+        unsafe { uv_sem_init(memory.as_mut_ptr(), c_uint::MAX) },
+        -libc::EINVAL
+    );
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_sem_init(memory.as_mut_ptr(), 2) }, 0);
     let sem = memory.as_mut_ptr();
     // SAFETY: the semaphore is initialised until it is destroyed.
     unsafe {
@@ -395,8 +353,10 @@ fn a_semaphore_counts() {
 #[test]
 fn a_wait_with_a_time_out_lasts_as_long_as_it_says() {
     let (mut mutex, mut cond) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    assert_eq!(uv_mutex_init(&mut mutex), 0);
-    assert_eq!(uv_cond_init(&mut cond), 0);
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_mutex_init(mutex.as_mut_ptr()) }, 0);
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_cond_init(cond.as_mut_ptr()) }, 0);
     let (mutex, cond) = (mutex.as_mut_ptr(), cond.as_mut_ptr());
     let started = Instant::now();
     // SAFETY: both are initialised until they are destroyed.
@@ -414,8 +374,13 @@ fn a_wait_with_a_time_out_lasts_as_long_as_it_says() {
 #[test]
 fn a_barrier_picks_one_thread() {
     let mut memory = MaybeUninit::uninit();
-    assert_eq!(uv_barrier_init(&mut memory, 0), -libc::EINVAL);
-    assert_eq!(uv_barrier_init(&mut memory, 5), 0);
+    assert_eq!(
+        // SAFETY: there is memory for it.
+        unsafe { uv_barrier_init(memory.as_mut_ptr(), 0) },
+        -libc::EINVAL
+    );
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_barrier_init(memory.as_mut_ptr(), 5) }, 0);
     let barrier = memory.as_mut_ptr();
     let address = barrier as usize;
     let picked = AtomicUsize::new(0);
@@ -457,7 +422,8 @@ fn destroying_a_locked_mutex_ends_the_process() {
     let name = "destroying_a_locked_mutex_ends_the_process";
     let output = support::in_child(name, || {
         let mut mutex = MaybeUninit::uninit();
-        assert_eq!(uv_mutex_init(&mut mutex), 0);
+        // SAFETY: there is memory for it.
+        assert_eq!(unsafe { uv_mutex_init(mutex.as_mut_ptr()) }, 0);
         // SAFETY: the mutex is initialised.
         unsafe {
             uv_mutex_lock(mutex.as_mut_ptr());
@@ -476,7 +442,8 @@ extern "C" fn leave_early(sem: *mut c_void) {
 #[test]
 fn a_thread_may_leave_by_pthread_exit() {
     let mut sem = MaybeUninit::uninit();
-    assert_eq!(uv_sem_init(&mut sem, 0), 0);
+    // SAFETY: there is memory for it.
+    assert_eq!(unsafe { uv_sem_init(sem.as_mut_ptr(), 0) }, 0);
     assert_eq!(run_thread(None, leave_early, sem.as_mut_ptr().cast()), 0);
     // SAFETY: the semaphore is initialised.
     assert_eq!(unsafe { uv_sem_trywait(sem.as_mut_ptr()) }, 0);

@@ -1,72 +1,15 @@
 //! Terminal handles, through the C interface, on pseudo-terminals.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uv as _;
+use uv_binding::*;
 
-const UV_EINVAL: c_int = -libc::EINVAL;
-const UV_TTY: c_int = 14;
 const BLOCKING_WRITES: c_uint = 0x10_0000;
 const NORMAL: c_int = 0;
 const RAW: c_int = 1;
 const IO: c_int = 2;
 const RAW_VT: c_int = 3;
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Buf {
-    base: *mut c_char,
-    len: usize,
-}
-
-type AllocCb = unsafe extern "C" fn(*mut Tty, usize, *mut Buf);
-type ReadCb = unsafe extern "C" fn(*mut Tty, isize, *const Buf);
-type WriteCb = unsafe extern "C" fn(*mut Write, c_int);
-
-/// A `uv_tty_t`: the fields that programs look at, at their offsets.
-#[repr(C, align(16))]
-struct Tty {
-    data: *mut c_void,
-    before_flags: [u64; 10],
-    flags: c_uint,
-    after_flags: [u32; 54],
-    mode: c_int,
-}
-
-#[repr(C, align(16))]
-struct Loop([u8; 848]);
-
-#[repr(C, align(16))]
-struct Write {
-    data: *mut c_void,
-    rest: [u8; 184],
-}
-
-unsafe extern "C" {
-    fn uv_loop_init(l: *mut Loop) -> c_int;
-    fn uv_loop_close(l: *mut Loop) -> c_int;
-    fn uv_run(l: *mut Loop, mode: c_int) -> c_int;
-    fn uv_tty_init(l: *mut Loop, tty: *mut Tty, fd: c_int, readable: c_int) -> c_int;
-    fn uv_tty_set_mode(tty: *mut Tty, mode: c_int) -> c_int;
-    fn uv_tty_reset_mode() -> c_int;
-    fn uv_tty_get_winsize(tty: *mut Tty, width: *mut c_int, height: *mut c_int) -> c_int;
-    fn uv_tty_set_vterm_state(state: c_int);
-    fn uv_tty_get_vterm_state(state: *mut c_int) -> c_int;
-    fn uv_close(handle: *mut Tty, cb: Option<unsafe extern "C" fn(*mut Tty)>);
-    fn uv_fileno(handle: *const Tty, fd: *mut c_int) -> c_int;
-    fn uv_is_readable(handle: *const Tty) -> c_int;
-    fn uv_is_writable(handle: *const Tty) -> c_int;
-    fn uv_read_start(handle: *mut Tty, alloc: AllocCb, read: ReadCb) -> c_int;
-    fn uv_write(
-        req: *mut Write,
-        handle: *mut Tty,
-        bufs: *const Buf,
-        count: c_uint,
-        cb: WriteCb,
-    ) -> c_int;
-    fn uv_handle_get_type(handle: *const Tty) -> c_int;
-    fn uv_handle_size(type_: c_int) -> usize;
-}
 
 /// What is remembered for `uv_tty_reset_mode` is the whole process's.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -75,14 +18,14 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn new_loop() -> Box<Loop> {
-    let mut l = Box::new(Loop([0; 848]));
+fn new_loop() -> Box<uv_loop_t> {
+    let mut l = Box::new(zeroed::<uv_loop_t>());
     // SAFETY: the memory is a loop's.
     assert_eq!(unsafe { uv_loop_init(&mut *l) }, 0);
     l
 }
 
-fn close_loop(mut l: Box<Loop>) {
+fn close_loop(mut l: Box<uv_loop_t>) {
     // SAFETY: the loop was initialised.
     unsafe {
         assert_eq!(uv_run(&mut *l, 0), 0);
@@ -90,9 +33,9 @@ fn close_loop(mut l: Box<Loop>) {
     }
 }
 
-fn new_tty() -> Box<Tty> {
+fn new_tty() -> Box<uv_tty_t> {
     // SAFETY: all zeros are valid memory for a handle to be.
-    unsafe { Box::new(std::mem::zeroed()) }
+    Box::new(zeroed())
 }
 
 /// A pseudo-terminal: the controlling side and the terminal itself.
@@ -134,17 +77,17 @@ fn flags(fd: c_int) -> (u32, u32, u32, u32) {
     )
 }
 
-fn set_mode(tty: &mut Tty, mode: c_int) -> c_int {
+fn set_mode(tty: &mut uv_tty_t, mode: c_int) -> c_int {
     // SAFETY: an initialised handle.
     unsafe { uv_tty_set_mode(tty, mode) }
 }
 
-fn close_tty(tty: &mut Tty) {
+fn close_tty(tty: &mut uv_tty_t) {
     // SAFETY: an initialised handle that outlives its loop.
     unsafe { uv_close(tty, None) }
 }
 
-fn init(l: &mut Loop, fd: c_int) -> Box<Tty> {
+fn init(l: &mut uv_loop_t, fd: c_int) -> Box<uv_tty_t> {
     let mut tty = new_tty();
     // SAFETY: an initialised loop, and memory for a handle.
     assert_eq!(unsafe { uv_tty_init(l, &mut *tty, fd, 0) }, 0);
@@ -352,8 +295,7 @@ fn closing_restores_and_forgets_the_terminal() {
 }
 
 extern "C" fn reset_in_handler(_signal: c_int) {
-    // SAFETY: async-signal-safe by contract; EBUSY is allowed.
-    let result = unsafe { uv_tty_reset_mode() };
+    let result = uv_tty_reset_mode();
     assert!(result == 0 || result == -libc::EBUSY || result == -libc::EIO);
 }
 
@@ -432,17 +374,17 @@ fn virtual_terminals_are_for_windows() {
 
 static mut ROOM: [c_char; 1000] = [0; 1000];
 
-unsafe extern "C" fn alloc(_: *mut Tty, _: usize, buf: *mut Buf) {
+unsafe extern "C" fn alloc(_: *mut uv_tty_t, _: usize, buf: *mut uv_buf_t) {
     // SAFETY: one test reads, on one thread.
     unsafe {
-        *buf = Buf {
+        *buf = uv_buf_t {
             base: (&raw mut ROOM).cast(),
             len: 1000,
         };
     }
 }
 
-unsafe extern "C" fn collect(tty: *mut Tty, nread: isize, buf: *const Buf) {
+unsafe extern "C" fn collect(tty: *mut uv_tty_t, nread: isize, buf: *const uv_buf_t) {
     // SAFETY: `data` points to the test's vector, and `buf` to what was read.
     unsafe {
         let found = &mut *(*tty).data.cast::<Vec<u8>>();
@@ -457,7 +399,7 @@ unsafe extern "C" fn collect(tty: *mut Tty, nread: isize, buf: *const Buf) {
     }
 }
 
-unsafe extern "C" fn written(_: *mut Write, status: c_int) {
+unsafe extern "C" fn written(_: *mut uv_write_t, status: c_int) {
     assert_eq!(status, 0);
 }
 
@@ -473,16 +415,16 @@ fn bytes_pass_in_both_directions_until_the_terminal_is_gone() {
     assert_eq!(set_mode(&mut tty, IO), 0);
     // Larger than the kernel's buffer, so that the write has to wait for the reader.
     let mut text: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
-    let buf = Buf {
+    let buf = uv_buf_t {
         base: text.as_mut_ptr().cast(),
         len: text.len(),
     };
     // SAFETY: all zeros are valid memory for a request to be.
-    let mut req: Box<Write> = unsafe { Box::new(std::mem::zeroed()) };
+    let mut req: Box<uv_write_t> = Box::new(zeroed());
     // SAFETY: everything outlives the run.
     unsafe {
-        assert_eq!(uv_read_start(&mut *control, alloc, collect), 0);
-        assert_eq!(uv_write(&mut *req, &mut *tty, &buf, 1, written), 0);
+        assert_eq!(uv_read_start(&mut *control, Some(alloc), Some(collect)), 0);
+        assert_eq!(uv_write(&mut *req, &mut *tty, &buf, 1, Some(written)), 0);
         while found.len() < text.len() {
             uv_run(&mut *l, 1);
         }

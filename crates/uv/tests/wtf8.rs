@@ -1,19 +1,8 @@
 //! UTF-16 to WTF-8 and back.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 use uv as _;
-
-unsafe extern "C" {
-    fn uv_utf16_length_as_wtf8(utf16: *const u16, len: isize) -> usize;
-    fn uv_utf16_to_wtf8(
-        utf16: *const u16,
-        len: isize,
-        wtf8: *mut *mut c_char,
-        wtf8_len: *mut usize,
-    ) -> c_int;
-    fn uv_wtf8_length_as_utf16(wtf8: *const c_char) -> isize;
-    fn uv_wtf8_to_utf16(wtf8: *const c_char, utf16: *mut u16, len: usize);
-}
+use uv_binding::*;
 
 /// One, two, three and four bytes long in WTF-8.
 const TEXT: &str = "aé中💩z";

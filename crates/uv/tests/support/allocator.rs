@@ -2,7 +2,7 @@
 //! so tests that install it are programs of their own.
 #![allow(dead_code, reason = "each test program uses the part that it needs")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
 
@@ -56,19 +56,12 @@ pub(crate) unsafe extern "C" fn free(memory: *mut c_void) {
     unsafe { libc::free(memory) }
 }
 
-unsafe extern "C" {
-    fn uv_replace_allocator(
-        malloc: unsafe extern "C" fn(usize) -> *mut c_void,
-        realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
-        calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void,
-        free: unsafe extern "C" fn(*mut c_void),
-    ) -> c_int;
-}
-
 /// Makes this the allocator of the library, which must not have been used before.
 pub(crate) fn install() {
     // SAFETY: the functions are those of an allocator, and nothing was allocated before.
-    let status = unsafe { uv_replace_allocator(malloc, realloc, calloc, free) };
+    let status = unsafe {
+        uv_binding::uv_replace_allocator(Some(malloc), Some(realloc), Some(calloc), Some(free))
+    };
     assert_eq!(status, 0);
 }
 

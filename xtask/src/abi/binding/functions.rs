@@ -158,6 +158,15 @@ impl<'a> Signature<'a> {
         }
     }
 
+    /// What takes `int`s and gives a number has nothing to ask of its caller. A longer number may
+    /// stand for a thread.
+    fn is_safe(&self) -> bool {
+        let is_int = |rust: &str| matches!(rust, "c_int" | "c_uint");
+        let result = self.result.trim_start_matches(" -> ");
+        (is_int(result) || matches!(result, "u64" | "usize"))
+            && self.parameters.iter().all(|one| is_int(&one.raw))
+    }
+
     fn declaration(&self) -> String {
         let parameter = |parameter: &Parameter| match parameter.raw.as_str() {
             "..." => "...".to_owned(),
@@ -165,7 +174,8 @@ impl<'a> Signature<'a> {
         };
         let parameters: Vec<String> = self.parameters.iter().map(parameter).collect();
         format!(
-            "pub fn {}({}){};",
+            "pub {}fn {}({}){};",
+            if self.is_safe() { "safe " } else { "" },
             self.name,
             parameters.join(", "),
             self.result
