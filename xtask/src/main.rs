@@ -25,8 +25,10 @@ mod loom;
 mod measure;
 mod msrv;
 mod node_order;
+mod npm;
 mod original;
 mod packaging;
+mod portable;
 mod program;
 mod sandbox;
 mod sanitize;
@@ -34,6 +36,7 @@ mod selection;
 mod swap;
 mod sweep;
 mod test;
+mod wheel;
 mod workspace;
 mod wrk;
 
@@ -83,7 +86,9 @@ enum Chore {
     Msrv,
     /// Record what Node prints for the programs that our scheduling is compared with.
     NodeOrder(node_order::Options),
-    /// Build programs against an installation, and look into the Debian packages.
+    /// Make npm packages of the command, for systems with glibc 2.28 or later.
+    Npm(npm::Options),
+    /// Build programs against an installation, install the packages, and run programs with them.
     Packaging,
     /// Run tests under the address and thread sanitizers.
     Sanitize(sanitize::Options),
@@ -93,6 +98,8 @@ enum Chore {
     Sweep(sweep::Options),
     /// Run everything that must hold before a change is good.
     Test(test::Options),
+    /// Make a Python wheel of the command, for systems with glibc 2.28 or later.
+    Wheel(wheel::Options),
     /// Compare a hyper server on our loop with the same server on tokio, by wrk.
     Wrk(wrk::Options),
     /// The first process inside a sandbox; started by the other chores.
@@ -127,6 +134,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Deb(options) => deb::run(&options),
         Chore::Msrv => msrv::run(),
         Chore::NodeOrder(options) => node_order::run(&options),
+        Chore::Npm(options) => npm::run(&options),
         Chore::Packaging => packaging::run(),
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Swap(options) => swap::run(&options),
@@ -136,6 +144,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Bench(options) => bench::run(&options),
         Chore::BenchEcho(options) => echo::run(&options),
         Chore::Connections(options) => connections::run(&options),
+        Chore::Wheel(options) => wheel::run(&options),
         Chore::Wrk(options) => wrk::run(&options),
         Chore::SandboxInit { spec } => sandbox::init::run(&spec).map(|()| ExitCode::SUCCESS),
     }

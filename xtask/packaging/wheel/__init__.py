@@ -1,0 +1,1 @@
+"""Runs programs on Blacklight, libuv's event loop rewritten in Rust: ``python -m blacklight``."""

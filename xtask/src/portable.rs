@@ -1,0 +1,247 @@
+//! The command, the library and the swap for systems older than this one, for packages that people
+//! install wherever they are.
+//!
+//! Zig links them with the symbols of an old glibc. They need version 2.28 at most, as official
+//! Node.js does and the wheels that most of PyPI has, and no other shared library; each build is
+//! checked for that.
+
+use crate::compile::run_quietly;
+use crate::library::SWAP;
+use crate::workspace;
+use anyhow::{Context, Result, bail, ensure};
+use object::Endianness;
+use object::elf::DT_NEEDED;
+use object::read::elf::ElfFile64;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The newest glibc whose symbols may be needed.
+pub(crate) const GLIBC: [u32; 2] = [2, 28];
+
+/// What links, and what has Cargo use it. PyPI has both, with all that they need inside.
+const TOOLS: [&str; 2] = ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"];
+
+/// The machine that it is all made for.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Where the files lie in an installation: the command finds the others by its own place.
+pub(crate) const FILES: [&str; 3] = [
+    "bin/blacklight",
+    "lib/libuv.so.1",
+    "lib/libblacklight_swap.so",
+];
+
+/// The parts of glibc, which are everywhere where it is.
+const SYSTEM: [&str; 6] = [
+    "ld-linux-x86-64.so.2",
+    "libc.so.6",
+    "libdl.so.2",
+    "libm.so.6",
+    "libpthread.so.0",
+    "librt.so.1",
+];
+
+/// Builds all, checks it, and lays [`FILES`] out below the directory that it returns.
+pub(crate) fn stage() -> Result<PathBuf> {
+    let release = build()?;
+    let stage = workspace::target_subdir("portable/stage")?;
+    for (from, to) in ["blacklight", "libuv.so", SWAP].into_iter().zip(FILES) {
+        let to = stage.join(to);
+        let dir = to.parent().context("a file without a directory")?;
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        workspace::copy_into_place(&release.join(from), &to)?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o755))
+            .with_context(|| format!("cannot set the mode of {}", to.display()))?;
+        Needs::read(&to)?
+            .check()
+            .with_context(|| format!("{} is not for every system", to.display()))?;
+    }
+    Ok(stage)
+}
+
+/// Has Cargo build with Zig; returns where the files are.
+fn build() -> Result<PathBuf> {
+    let tools = tools()?;
+    let dir = workspace::target_subdir("portable")?;
+    let mut command = Command::new(tools.join("bin/cargo-zigbuild"));
+    command
+        .args(["zigbuild", "--quiet", "--release", "--target"])
+        .arg(format!("{TARGET}.{}.{}", GLIBC[0], GLIBC[1]))
+        .args(["--package", "blacklight-cli", "--package", "blacklight-uv"])
+        .args(["--package", "blacklight-swap", "--target-dir"])
+        .arg(&dir)
+        .arg("--config")
+        .arg(remap_registry()?)
+        .current_dir(workspace::root())
+        .env("CARGO_ZIGBUILD_ZIG_PATH", tools.join("ziglang/zig"))
+        .env("CARGO_ZIGBUILD_CACHE_DIR", dir.join("wrappers"))
+        .env("ZIG_GLOBAL_CACHE_DIR", dir.join("zig"))
+        .env("ZIG_LOCAL_CACHE_DIR", dir.join("zig"))
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "none")
+        .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    run_quietly(command)?;
+    Ok(dir.join(TARGET).join("release"))
+}
+
+/// Keeps the place of the packages that Cargo has downloaded out of the files, so that they are the
+/// same wherever they are built.
+fn remap_registry() -> Result<OsString> {
+    let cargo_home = match std::env::var_os("CARGO_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => PathBuf::from(std::env::var_os("HOME").context("there is no HOME")?).join(".cargo"),
+    };
+    let remap = format!("--remap-path-prefix={}=cargo", cargo_home.display());
+    // Debug formatting quotes as TOML does.
+    Ok(format!("target.{TARGET}.rustflags=[{remap:?}]").into())
+}
+
+/// Has pip fetch the tools, once; returns where they lie.
+fn tools() -> Result<PathBuf> {
+    workspace::require_tool("pip", "python3-pip")?;
+    let name = TOOLS.join("-").replace("==", "-");
+    let dir = workspace::target_subdir("tools")?.join(name);
+    if dir.exists() {
+        return Ok(dir);
+    }
+    let draft = dir.with_extension(format!("draft-{}", std::process::id()));
+    let mut pip = Command::new("/usr/bin/python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps"])
+        .args(["--only-binary=:all:", "--target"])
+        .arg(&draft)
+        .args(TOOLS);
+    run_quietly(pip)?;
+    fs::rename(&draft, &dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    Ok(dir)
+}
+
+/// What a program or library needs of a system.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// The libraries that the dynamic linker is to load.
+    libraries: BTreeSet<String>,
+    /// The versions of symbols that those must have.
+    versions: BTreeSet<String>,
+}
+
+impl Needs {
+    pub(crate) fn read(path: &Path) -> Result<Needs> {
+        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Needs::parse(&bytes).with_context(|| format!("cannot make out {}", path.display()))
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Needs> {
+        let file: ElfFile64<'_, Endianness> = ElfFile64::parse(bytes)?;
+        let endian = file.endian();
+        let mut needs = Needs::default();
+        let dynamic = file.elf_dynamic_table()?;
+        for entry in dynamic.iter().filter(|entry| entry.tag == DT_NEEDED) {
+            needs.libraries.insert(text(dynamic.string(entry)?));
+        }
+        let sections = file.elf_section_table();
+        if let Some((mut files, names)) = sections.gnu_verneed(endian, bytes)? {
+            let names = sections.strings(endian, bytes, names)?;
+            while let Some((_, mut versions)) = files.next()? {
+                while let Some(version) = versions.next()? {
+                    needs.versions.insert(text(version.name(endian, names)?));
+                }
+            }
+        }
+        Ok(needs)
+    }
+
+    /// Fails for what a system with [`GLIBC`] may not have.
+    pub(crate) fn check(&self) -> Result<()> {
+        for library in &self.libraries {
+            ensure!(SYSTEM.contains(&library.as_str()), "it needs {library}");
+        }
+        self.newest().map(drop)
+    }
+
+    /// The newest version that is needed, none of which is newer than [`GLIBC`].
+    pub(crate) fn newest(&self) -> Result<String> {
+        let mut newest = vec![0];
+        for version in &self.versions {
+            let number = version.strip_prefix("GLIBC_").map(numbers);
+            match number {
+                Some(Some(number)) if number[..] <= GLIBC[..] => newest = newest.max(number),
+                _ => bail!("it needs {version}"),
+            }
+        }
+        let newest: Vec<String> = newest.iter().map(u32::to_string).collect();
+        Ok(newest.join("."))
+    }
+}
+
+/// The numbers of a version; there are none in `GLIBC_PRIVATE`.
+fn numbers(version: &str) -> Option<Vec<u32>> {
+    version.split('.').map(|part| part.parse().ok()).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needing(versions: &[&str]) -> Needs {
+        Needs {
+            libraries: BTreeSet::from(["libc.so.6".to_owned()]),
+            versions: versions.iter().map(|&version| version.into()).collect(),
+        }
+    }
+
+    #[test]
+    fn versions_are_compared_number_by_number() {
+        let needs = needing(&["GLIBC_2.2.5", "GLIBC_2.28", "GLIBC_2.9"]);
+        assert_eq!(needs.newest().unwrap(), "2.28");
+        needs.check().unwrap();
+        for version in ["GLIBC_2.29", "GLIBC_3.0", "GLIBC_PRIVATE", "GCC_3.0"] {
+            let error = needing(&["GLIBC_2.2.5", version]).check().unwrap_err();
+            assert_eq!(error.to_string(), format!("it needs {version}"));
+        }
+    }
+
+    #[test]
+    fn only_the_c_library_may_be_needed() {
+        let mut needs = needing(&[]);
+        needs.libraries.insert("libgcc_s.so.1".to_owned());
+        assert_eq!(
+            needs.check().unwrap_err().to_string(),
+            "it needs libgcc_s.so.1"
+        );
+    }
+
+    #[test]
+    fn needs_are_read_from_what_a_linker_has_made() {
+        let dir = std::env::temp_dir().join(format!("blacklight-needs-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let link = |output: &str, source: &str, arguments: &[&str]| {
+            fs::write(dir.join("library.c"), source).unwrap();
+            let mut command = Command::new("gcc");
+            command
+                .current_dir(&dir)
+                .args(["-shared", "-fPIC", "-nostdlib"]);
+            command.args(["-o", output, "library.c"]).args(arguments);
+            assert!(command.status().unwrap().success());
+        };
+        fs::write(dir.join("versions"), "GLIBC_2.99 { future; };").unwrap();
+        let versioned = ["-Wl,-soname,libc.so.6", "-Wl,--version-script=versions"];
+        link("provider.so", "int future(void) { return 0; }", &versioned);
+        let source = "int future(void); int now(void) { return future(); }";
+        link("needy.so", source, &["provider.so"]);
+        let needs = Needs::read(&dir.join("needy.so"));
+        fs::remove_dir_all(&dir).unwrap();
+        let needs = needs.unwrap();
+        assert_eq!(needs, needing(&["GLIBC_2.99"]));
+        assert_eq!(
+            needs.check().unwrap_err().to_string(),
+            "it needs GLIBC_2.99"
+        );
+    }
+}
