@@ -11,7 +11,7 @@
 
 mod catalogue;
 mod debian;
-mod loaded;
+pub(crate) mod loaded;
 mod registries;
 
 use crate::library::{self, Library};
@@ -64,6 +64,17 @@ struct Tally {
 /// Where the newest of Node's own builds among the clients lies.
 pub(crate) fn official_node() -> Result<PathBuf> {
     registries::unpack(Carrier::Node(catalogue::NEWEST_NODE))
+}
+
+/// Installs or unpacks the client of that name; returns where it was unpacked, if it was.
+pub(crate) fn provide(name: &str) -> Result<Option<PathBuf>> {
+    let client = catalogue::CLIENTS.iter().find(|client| client.name == name);
+    debian::provide(client.with_context(|| format!("there is no client {name}"))?)
+}
+
+/// Downloads and unpacks a wheel from PyPI; returns where it lies.
+pub(crate) fn wheel(package: &str, version: &str) -> Result<PathBuf> {
+    registries::wheel(package, version)
 }
 
 /// Runs the chore.

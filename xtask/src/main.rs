@@ -30,6 +30,7 @@ mod original;
 mod packaging;
 mod portable;
 mod program;
+mod programs;
 mod sandbox;
 mod sanitize;
 mod selection;
@@ -90,6 +91,8 @@ enum Chore {
     Npm(npm::Options),
     /// Build programs against an installation, install the packages, and run programs with them.
     Packaging,
+    /// Measure programs that people use under load, on the libuv they have and on ours, turn about.
+    Programs(programs::Options),
     /// Run tests under the address and thread sanitizers.
     Sanitize(sanitize::Options),
     /// Put ours in the place of a libuv that programs and modules carry inside.
@@ -102,6 +105,12 @@ enum Chore {
     Wheel(wheel::Options),
     /// Compare a hyper server on our loop with the same server on tokio, by wrk.
     Wrk(wrk::Options),
+    /// One turn of a program inside a sandbox; started by `programs`.
+    #[command(hide = true)]
+    ProgramsTurn {
+        /// What to start and how to measure it, in JSON.
+        spec: String,
+    },
     /// The first process inside a sandbox; started by the other chores.
     #[command(hide = true)]
     SandboxInit {
@@ -136,6 +145,8 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::NodeOrder(options) => node_order::run(&options),
         Chore::Npm(options) => npm::run(&options),
         Chore::Packaging => packaging::run(),
+        Chore::Programs(options) => programs::run(&options),
+        Chore::ProgramsTurn { spec } => programs::take_turn(&spec),
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Swap(options) => swap::run(&options),
         Chore::Sweep(options) => sweep::run(&options),

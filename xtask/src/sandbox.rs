@@ -32,6 +32,8 @@ pub(crate) struct Sandbox {
     /// A copy of this executable, which stays the same when Cargo builds another.
     init: PathBuf,
     fixtures: PathBuf,
+    /// Directories outside that every run finds below [`init::HOUSE`], by name.
+    rooms: Vec<(String, PathBuf)>,
     next: AtomicU32,
 }
 
@@ -123,6 +125,7 @@ impl Sandbox {
             dir,
             init,
             fixtures: original.fixtures(),
+            rooms: Vec::new(),
             next: AtomicU32::new(0),
         };
         sandbox.write_etc()?;
@@ -134,6 +137,17 @@ impl Sandbox {
         let dir = self.dir.join("libraries").join(name);
         library::snapshot(library, &dir)?;
         Ok(dir)
+    }
+
+    /// This executable, for chores that have a part of their own inside.
+    pub(crate) fn executable(&self) -> &Path {
+        &self.init
+    }
+
+    /// Has a directory outside appear in all runs from now on; returns its name inside.
+    pub(crate) fn add_room(&mut self, name: &str, dir: PathBuf) -> PathBuf {
+        self.rooms.push((name.to_owned(), dir));
+        Path::new(init::HOUSE).join(name)
     }
 
     /// Runs a program to its end or its time limit.
@@ -217,14 +231,17 @@ impl Sandbox {
         let etc = ["hosts", "passwd", "group", "resolv.conf"];
         Ok(Spec {
             report: scratch.join("report.json"),
-            rooms: vec![
+            rooms: [
                 ("bin".to_owned(), bin.to_owned()),
                 ("lib".to_owned(), job.library_dir.to_owned()),
                 ("work".to_owned(), work),
                 ("home".to_owned(), self.room(scratch, "home", 0o755)?),
                 ("tmp".to_owned(), self.room(scratch, "tmp", 0o1777)?),
                 ("reports".to_owned(), self.room(scratch, "reports", 0o1777)?),
-            ],
+            ]
+            .into_iter()
+            .chain(self.rooms.iter().cloned())
+            .collect(),
             covers: etc
                 .map(|file| {
                     (

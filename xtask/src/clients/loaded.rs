@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Fails unless `wanted` was loaded by some process whose record lies in `dir` as `ld.PID`, and
 /// no other libuv by any.
-pub(super) fn only(wanted: &Path, dir: &Path) -> Result<()> {
+pub(crate) fn only(wanted: &Path, dir: &Path) -> Result<()> {
     let mut loaded = BTreeSet::new();
     for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
         let path = entry?.path();

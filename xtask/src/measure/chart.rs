@@ -41,16 +41,7 @@ pub(crate) fn draw(title: &str, bars: &[Bar<'_>], mean: Option<f64>) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
          viewBox=\"0 0 {WIDTH} {height}\" font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"{TEXT}\">\n"
     );
-    text(
-        &mut svg,
-        0.0,
-        18.0,
-        "start",
-        &format!(
-            "{} (more than 1: ours is better; a dot is a row)",
-            escape(title)
-        ),
-    );
+    text(&mut svg, 0.0, 18.0, "start", &escape(title));
     draw_grid(&mut svg, &scale, height);
     for (index, bar) in bars.iter().enumerate() {
         draw_bar(&mut svg, &scale, index, bar);

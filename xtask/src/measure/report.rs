@@ -258,8 +258,28 @@ impl Report {
         sentences.join(" ")
     }
 
+    /// All rows with their figures.
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
     /// What is behind, what was left out, and the means.
     pub(crate) fn verdict(&self) -> Vec<String> {
+        let mut sentences = self.shortfalls();
+        sentences.extend(self.means.iter().map(|means| {
+            format!(
+                "Geometric mean over {} families ({} rows), ratio to {}: {}.",
+                means.families.len(),
+                means.rows(),
+                means.to,
+                means.mean.in_words()
+            )
+        }));
+        sentences
+    }
+
+    /// What is behind, and what was left out.
+    pub(crate) fn shortfalls(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if self.rounds < ENOUGH_ROUNDS {
             sentences.push(format!(
@@ -274,15 +294,6 @@ impl Report {
                 left_out.name, left_out.reason
             ));
         }
-        sentences.extend(self.means.iter().map(|means| {
-            format!(
-                "Geometric mean over {} families ({} rows), ratio to {}: {}.",
-                means.families.len(),
-                means.rows(),
-                means.to,
-                means.mean.in_words()
-            )
-        }));
         sentences
     }
 
@@ -357,7 +368,7 @@ impl Report {
             })
             .collect();
         let title = format!(
-            "Blacklight compared with {}, medians of {} rounds",
+            "Blacklight compared with {}, medians of {} rounds (more than 1: ours is better; a dot is a row)",
             means.to, self.rounds
         );
         chart::draw(&title, &bars, Some(means.mean.value))
