@@ -5,14 +5,14 @@ cat >zone <<ZONE
 \$TTL 60
 @ IN SOA ns.blacklight.test. root.blacklight.test. 1 60 60 60 60
 @ IN NS ns.blacklight.test.
-ns IN A 127.0.0.1
+ns IN AAAA ::1
 lamp IN A 10.20.30.40
 lamp IN AAAA fd00::1
 ZONE
 cat >named.conf <<CONF
 options {
     directory "$PWD"; pid-file "$PWD/named.pid"; session-keyfile "$PWD/session.key";
-    listen-on port 8000 { 127.0.0.1; }; listen-on-v6 { none; };
+    listen-on { none; }; listen-on-v6 port 8000 { ::1; };
     recursion no; dnssec-validation no;
 };
 controls { };

@@ -214,19 +214,16 @@ fn http_workloads(words: &[&str], ready: &str) -> Vec<Workload> {
     workloads.into()
 }
 
+/// With a single query outstanding dnsperf sends some fifty in a second, whatever answers them.
 fn bind_workloads(script: &dyn Fn(&str) -> String) -> Vec<Workload> {
-    let loads = [
-        ("udp-1", 1, false),
-        ("udp-64", 64, false),
-        ("tcp-64", 64, true),
-    ];
+    let loads = [("udp-64", 64, false), ("tcp-64", 64, true)];
     let workloads = loads.map(|(name, outstanding, tcp)| {
         let load = Load::Dns {
             outstanding,
             tcp,
             queries: script("queries"),
         };
-        serves(name, &[&script("named.sh")], " running", load)
+        serves(name, &[&script("named.sh")], "all zones loaded", load)
     });
     workloads.into()
 }

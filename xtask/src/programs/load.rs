@@ -131,10 +131,12 @@ fn number(text: &str, phrase: &str) -> Option<f64> {
     line.split_whitespace().find_map(|word| word.parse().ok())
 }
 
+/// dnsperf resolves addresses with `AI_ADDRCONFIG`, which knows no IPv4 on a machine that has only
+/// 127.0.0.1; so it asks over IPv6.
 fn ask_dns(seconds: u32, outstanding: u32, tcp: bool, queries: &str) -> Result<Answers> {
     let mut dnsperf = Command::new("dnsperf");
     dnsperf
-        .args(["-f", "inet", "-s", SERVER.0])
+        .args(["-f", "inet6", "-s", "::1"])
         .args(["-p", &SERVER.1.to_string()])
         .args(["-m", if tcp { "tcp" } else { "udp" }])
         .args(["-q", &outstanding.to_string()])
