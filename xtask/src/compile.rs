@@ -17,6 +17,8 @@ use std::time::SystemTime;
 pub(crate) struct Objects<'a> {
     /// What is being built, for the progress bar.
     pub(crate) label: &'a str,
+    /// The compiler to call.
+    pub(crate) compiler: &'a str,
     /// Where the objects go; nothing else may lie there.
     pub(crate) dir: PathBuf,
     pub(crate) flags: Vec<String>,
@@ -82,7 +84,7 @@ impl Objects<'_> {
         let next = || queue.lock().expect("no worker panics").next();
         let worker = || -> Result<()> {
             while let Some((source, object)) = next() {
-                let mut command = Command::new("gcc");
+                let mut command = Command::new(self.compiler);
                 command
                     .args(&self.flags)
                     .arg("-c")

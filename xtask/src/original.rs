@@ -161,11 +161,21 @@ impl Original {
 
     /// Compiles the library in a way of its own, for programs that carry it inside.
     pub(crate) fn objects(&self, name: &str, way: &[&str]) -> Result<Vec<PathBuf>> {
-        let _guard = compile::lock(&self.build)?;
-        self.objects_locked(name, way)
+        self.objects_by("gcc", name, way)
     }
 
-    fn objects_locked(&self, name: &str, way: &[&str]) -> Result<Vec<PathBuf>> {
+    /// As [`Original::objects`], with another compiler.
+    pub(crate) fn objects_by(
+        &self,
+        compiler: &str,
+        name: &str,
+        way: &[&str],
+    ) -> Result<Vec<PathBuf>> {
+        let _guard = compile::lock(&self.build)?;
+        self.objects_locked(compiler, name, way)
+    }
+
+    fn objects_locked(&self, compiler: &str, name: &str, way: &[&str]) -> Result<Vec<PathBuf>> {
         let source = self.root.join("src");
         let mut flags = strings(&["-std=gnu11"]);
         flags.extend(strings(way));
@@ -180,6 +190,7 @@ impl Original {
         flags.push(include(&source));
         Objects {
             label: "the original library",
+            compiler,
             dir: self.build.join("objects").join(name),
             flags,
             headers: Vec::new(),
@@ -192,7 +203,7 @@ impl Original {
     }
 
     fn library_locked(&self) -> Result<PathBuf> {
-        let objects = self.objects_locked("library", &["-O3"])?;
+        let objects = self.objects_locked("gcc", "library", &["-O3"])?;
         let dir = self.build.join("lib");
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let library = dir.join("libuv.so.1");
@@ -278,6 +289,7 @@ impl Original {
             flags.extend(instrument.clone());
             Objects {
                 label: &format!("{name} with the header of {header}"),
+                compiler: "gcc",
                 dir: build.join("objects").join(&variant).join(kind),
                 flags,
                 headers: vec![self.header_dir(header)],
@@ -297,7 +309,7 @@ impl Original {
         match linkage {
             Linkage::Shared => objects.push(self.library_locked()?),
             Linkage::Inside => {
-                objects.splice(0..0, self.objects_locked("library", &["-O3"])?);
+                objects.splice(0..0, self.objects_locked("gcc", "library", &["-O3"])?);
                 dir.set_file_name(format!("{header}-inside"));
             }
         }
@@ -356,6 +368,7 @@ fn sanitizer_defaults(build: &Path, sanitizer: Sanitizer) -> Result<PathBuf> {
     let source = format!("xtask/conformance/{sanitizer}-sanitizer.c");
     let mut objects = Objects {
         label: "the sanitizer's defaults",
+        compiler: "gcc",
         dir: build.join("objects/defaults"),
         flags: vec![format!("-DREPORTS=\"{REPORTS}\"")],
         headers: Vec::new(),

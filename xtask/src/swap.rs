@@ -66,7 +66,7 @@ pub(crate) fn ensure_it_works(program: &Path, lib: &Path) -> Result<()> {
 
 type Check = fn(&Kit) -> Result<()>;
 
-const CHECKS: [(&str, Check); 22] = [
+const CHECKS: [(&str, Check); 24] = [
     ("a_program_at_a_fixed_address", fixed_address),
     ("a_program_at_any_address", any_address),
     ("a_program_with_landing_pads", landing_pads),
@@ -76,6 +76,7 @@ const CHECKS: [(&str, Check); 22] = [
     ("another_size", other_size),
     ("functions_without_room", without_room),
     ("link_time_optimisation", link_time_optimisation),
+    ("another_compiler", other_compiler),
     ("the_tripwire", tripwire),
     ("require", require),
     ("only_this", only_this),
@@ -86,6 +87,7 @@ const CHECKS: [(&str, Check); 22] = [
     ("a_module_that_calls_directly", direct_module),
     ("a_module_bound_to_itself", deepbound_module),
     ("a_module_with_one_function_more", newer_module),
+    ("a_module_optimised_at_link_time", optimised_module),
     ("a_native_addon", addon),
     ("doctor", doctor),
     ("obstacles", obstacles),
@@ -139,8 +141,20 @@ impl Kit {
         objects: &[PathBuf],
         flags: &[&str],
     ) -> Result<PathBuf> {
+        self.link_by("gcc", name, source, objects, flags)
+    }
+
+    /// As [`Kit::link`], with another compiler.
+    fn link_by(
+        &self,
+        compiler: &str,
+        name: &str,
+        source: &str,
+        objects: &[PathBuf],
+        flags: &[&str],
+    ) -> Result<PathBuf> {
         let program = self.dir.join(name);
-        let mut command = Command::new("gcc");
+        let mut command = Command::new(compiler);
         command
             .args(["-O2", "-Wall", "-Wextra", "-o"])
             .arg(&program)
@@ -319,15 +333,58 @@ fn without_room(kit: &Kit) -> Result<()> {
     is_left_alone(kit, &program, "is too short to be replaced")
 }
 
+/// Link-time optimisation copies functions to where they are called, whoever does it. What is left
+/// in a stripped file must tell as well.
 fn link_time_optimisation(kit: &Kit) -> Result<()> {
-    let objects = kit.original.objects("optimised", &["-O2", "-flto"])?;
-    let flags = ["-rdynamic", "-flto=auto", "-O2"];
-    let program = kit.link("optimised", "program.c", &objects, &flags)?;
-    is_left_alone(
-        kit,
-        &program,
-        "link-time optimisation has copied parts of its libuv to where they are called",
-    )
+    workspace::require_tool("clang", "clang")?;
+    workspace::require_tool("ld.lld", "lld")?;
+    let ways: [(&str, &str, &[&str]); 3] = [
+        ("optimised", "gcc", &["-flto=auto"]),
+        ("optimised-clang", "clang", &["-flto", "-fuse-ld=lld"]),
+        ("optimised-thin", "clang", &["-flto=thin", "-fuse-ld=lld"]),
+    ];
+    let reason = "link-time optimisation has copied parts of its libuv to where they are called";
+    for (name, compiler, flags) in ways {
+        let objects = kit
+            .original
+            .objects_by(compiler, name, &["-O2", flags[0]])?;
+        for strip in [&[][..], &["-s"]] {
+            let flags = [&["-rdynamic", "-O2"], flags, strip].concat();
+            let program = kit.link_by(compiler, name, "program.c", &objects, &flags)?;
+            is_left_alone(kit, &program, reason).with_context(|| format!("{name} {strip:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The linker has put ours into its table, but not in the place of what was copied.
+fn optimised_module(kit: &Kit) -> Result<()> {
+    workspace::require_tool("clang", "clang")?;
+    workspace::require_tool("ld.lld", "lld")?;
+    let way = ["-O2", "-flto=thin"];
+    let objects = kit.original.objects_by("clang", "optimised-thin", &way)?;
+    let shared = ["-shared", "-fPIC", "-Dmain=module_main"];
+    for strip in [&[][..], &["-s"]] {
+        let flags = [&shared, &way[..], &["-fuse-ld=lld"], strip].concat();
+        let module = kit.link_by("clang", "optimised.so", "program.c", &objects, &flags)?;
+        let host = kit.link("host", "host.c", &[], &[])?;
+        opens(kit, &(host, module), "module: carried", false)?;
+    }
+    Ok(())
+}
+
+/// What clang compiles file by file fits as what GCC does.
+fn other_compiler(kit: &Kit) -> Result<()> {
+    workspace::require_tool("clang", "clang")?;
+    let objects = kit
+        .original
+        .objects_by("clang", "other-compiler", &["-O2"])?;
+    for strip in [&[][..], &["-s"]] {
+        let flags = [&["-rdynamic"], strip].concat();
+        let program = kit.link_by("clang", "other", "program.c", &objects, &flags)?;
+        is_swapped(kit, &program)?;
+    }
+    Ok(())
 }
 
 /// A program that gets into the carried library by another way than its functions ends there.

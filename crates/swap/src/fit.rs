@@ -8,7 +8,7 @@ use crate::entry::{self, JUMP_LENGTH};
 use crate::image::{Function, Image};
 use crate::known::Known;
 use crate::patch::{Failure, Jump};
-use crate::search;
+use crate::{search, separate};
 use core::fmt;
 use core::slice;
 
@@ -55,8 +55,8 @@ const fn version(major: u32, minor: u32) -> u32 {
 pub(crate) struct Carried {
     /// As `uv_version` gives it.
     pub(crate) version: u32,
-    /// How many functions it exports.
-    pub(crate) functions: usize,
+    /// Those that it exports and ours has.
+    pub(crate) functions: Vec<Function>,
     /// One for each function that can be replaced.
     pub(crate) jumps: Vec<Jump>,
 }
@@ -139,11 +139,11 @@ pub(crate) fn examine(
     let carried = check_version(image, ours)?;
     check_sizes(image, ours)?;
     let mut jumps = Vec::with_capacity(400);
-    let mut functions = 0;
+    let mut functions = Vec::with_capacity(400);
     let mut refusal = None;
     ours.each_function(|name, own| {
         if let Some(function) = image.function(name) {
-            functions += 1;
+            functions.push(function);
             match place(image, function) {
                 Some(at) => jumps.push(Jump {
                     at,
@@ -154,11 +154,15 @@ pub(crate) fn examine(
             }
         }
     });
-    if known.is_none_or(|known| known.functions != functions) {
+    let is_known = known.is_some_and(|known| known.functions == functions.len());
+    if !is_known {
         check_names(image, ours)?;
     }
     if let Some(refusal) = refusal {
         return Err(refusal);
+    }
+    if !is_known && !separate::is_compiled_apart(image, &functions) {
+        return Err(Refusal::Optimised);
     }
     check_shared(image, ours, &mut jumps)?;
     Ok(Carried {

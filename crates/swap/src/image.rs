@@ -6,6 +6,7 @@
 
 use core::ffi::CStr;
 use core::mem::size_of;
+use core::ops::Range;
 use core::slice;
 use libc::{c_int, c_void, dl_phdr_info};
 
@@ -260,6 +261,16 @@ impl Image {
                 | right(libc::PF_X, libc::PROT_EXEC);
             Some((protection, start, end))
         })
+    }
+
+    /// The bytes of a range that lies within an executable segment.
+    pub(crate) fn code(&self, range: Range<usize>) -> Option<&'static [u8]> {
+        let (protection, _, end) = self.segment_of(range.start)?;
+        if protection & libc::PROT_EXEC == 0 || range.end > end {
+            return None;
+        }
+        // SAFETY: the bytes lie within a segment of the object that is mapped to be read and run.
+        Some(unsafe { slice::from_raw_parts(range.start as *const u8, range.len()) })
     }
 
     /// Maps pages of a segment from the file anew, as they were when the object was loaded.

@@ -3,8 +3,9 @@
 //! Their names are in the symbol table of the file, which is not loaded with it, and which some
 //! programs are stripped of. Where they are known they get a tripwire: should code of the carried
 //! library have been copied into the program's own functions, the program ends there, with a line that says why.
-//! Link-time optimisation does copy, and functions that call no others would meet no tripwire. Its
-//! linkers forget which file a function comes from, and by that it is found out beforehand.
+//! Link-time optimisation does copy, and functions that call no others would meet no tripwire. That is
+//! found out beforehand ([`crate::separate`]); and if the symbol table no longer says which source
+//! file a function comes from, it was a linker that compiled it.
 
 use crate::image::{Function, Image, Sym};
 use crate::patch::Jump;

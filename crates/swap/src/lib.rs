@@ -22,6 +22,7 @@ mod known;
 mod opened;
 mod patch;
 mod search;
+mod separate;
 mod settings;
 
 use fit::{Carried, Refusal, Version};
@@ -110,7 +111,7 @@ fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
                 text,
                 "way jumps\nversion {}\nfunctions {}\njumps {}\nknown {}",
                 Version(carried.version),
-                carried.functions,
+                carried.functions.len(),
                 carried.jumps.len(),
                 facts.as_deref().unwrap_or_default(),
             ),
@@ -139,7 +140,7 @@ fn replace(
             return Err(Refusal::Optimised);
         }
         found = Some(Known {
-            functions: carried.functions,
+            functions: carried.functions.len(),
             internals: internals.gates,
         });
     }

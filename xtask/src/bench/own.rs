@@ -129,6 +129,7 @@ pub(crate) fn build(original: &Original) -> Result<PathBuf> {
     let _guard = compile::lock(&build)?;
     let objects = Objects {
         label: "our own benchmarks",
+        compiler: "gcc",
         dir: build.join("objects"),
         flags: vec![
             "-std=gnu11".to_owned(),
