@@ -20,6 +20,7 @@ use crate::{selection, workspace};
 use anyhow::{Context, Result};
 use catalogue::{Carrier, Client};
 use std::fs::{self, File};
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -214,6 +215,12 @@ fn run_check(client: &Client, check: &str, place: &Place, poller: Option<&str>) 
     }
     if let Some(poller) = poller {
         command.env("BLACKLIGHT_POLLER", poller);
+    }
+    if client.is_confined() {
+        for dir in [&place.scratch, &work] {
+            let user = Some(catalogue::CONFINED_USER);
+            chown(dir, user, user).with_context(|| format!("cannot give {}", dir.display()))?;
+        }
     }
     let status = command.status().context("cannot run timeout")?;
     if !status.success() {

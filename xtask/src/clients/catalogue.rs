@@ -29,6 +29,8 @@ pub(super) enum Carrier {
     Node(&'static str),
     /// A version of uvloop's wheel on PyPI.
     Uvloop(&'static str),
+    /// What the ways of starting programs need: Node's newest build, npm packages and wheels.
+    Starts,
 }
 
 /// How a check is started.
@@ -42,7 +44,17 @@ enum Start {
     Server,
     /// The unpacked Node.js, on a terminal if the check is about one.
     Node,
+    /// A shell script that starts programs itself, as a user who may do nothing, without a network
+    /// but its own loopback.
+    Confined,
 }
+
+/// Brings up loopback in a new network namespace and runs the rest as the user.
+const CONFINE: &str = "ip link set lo up && exec setpriv --reuid=61337 --regid=61337 \
+                       --clear-groups --no-new-privs -- \"$@\"";
+
+/// The user that confined checks run as, who owns nothing else.
+pub(super) const CONFINED_USER: u32 = 61_337;
 
 /// What uvloop is asked to do.
 const UVLOOP_CHECKS: [&str; 13] = [
@@ -107,7 +119,7 @@ const fn official_node(name: &'static str, version: &'static str) -> Client {
 }
 
 /// All of them.
-pub(super) const CLIENTS: [Client; 10] = [
+pub(super) const CLIENTS: [Client; 11] = [
     Client {
         name: "neovim",
         packages: &["neovim"],
@@ -211,6 +223,26 @@ pub(super) const CLIENTS: [Client; 10] = [
         checks: &UVLOOP_CHECKS,
         start: Start::Interpreter("/usr/bin/python3"),
     },
+    Client {
+        name: "starts",
+        packages: &["python3", "iproute2", "util-linux"],
+        unpacked: &[],
+        carrier: Some(Carrier::Starts),
+        script: "starts.sh",
+        checks: &[
+            "node",
+            "env_script",
+            "npm_start",
+            "npx_vitest",
+            "uvicorn",
+            "python_m",
+            "cluster_workers",
+            "children",
+            "only_this",
+            "worker_thread",
+        ],
+        start: Start::Confined,
+    },
 ];
 
 impl Client {
@@ -232,6 +264,11 @@ impl Client {
     /// Whether it has a libuv inside and loads none.
     pub(super) fn carries_libuv(&self) -> bool {
         self.carrier.is_some()
+    }
+
+    /// Whether its checks run as [`CONFINED_USER`].
+    pub(super) fn is_confined(&self) -> bool {
+        matches!(self.start, Start::Confined)
     }
 
     /// The program and the arguments that make a check.
@@ -261,17 +298,27 @@ impl Client {
                 };
                 vec![root.join(node).into(), script.into(), check.into()]
             }
+            Start::Confined => {
+                let root = place.unpacked.as_ref().context("nothing is unpacked")?;
+                let options = ["unshare", "--net", "--pid", "--fork", "--kill-child"];
+                let mut words: Vec<OsString> = options.map(OsString::from).into();
+                words.extend(["--mount-proc", "sh", "-c", CONFINE, "sh", "sh"].map(OsString::from));
+                words.extend([script.into(), check.into(), root.into()]);
+                words
+            }
         };
         if let Some(command) = place.command.as_ref().filter(|_| self.carries_libuv()) {
-            let run: [OsString; 6] = [
-                command.into(),
-                "run".into(),
-                "--require".into(),
-                "--library".into(),
-                place.lib.clone().into(),
-                "--".into(),
-            ];
-            words.splice(0..0, run);
+            let mut run: Vec<OsString> = vec![command.into()];
+            run.extend(["run", "--require", "--library"].map(OsString::from));
+            run.push(place.lib.clone().into());
+            if self.is_confined() {
+                // Its programs tell whose loop they have by the poller.
+                run.extend(["--poller", "poll"].map(OsString::from));
+                words.extend(run);
+            } else {
+                run.push("--".into());
+                words.splice(0..0, run);
+            }
         }
         if check == "tty" {
             let terminal = scripts.join("terminal.py");

