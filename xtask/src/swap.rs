@@ -66,7 +66,7 @@ pub(crate) fn ensure_it_works(program: &Path, lib: &Path) -> Result<()> {
 
 type Check = fn(&Kit) -> Result<()>;
 
-const CHECKS: [(&str, Check); 24] = [
+const CHECKS: [(&str, Check); 25] = [
     ("a_program_at_a_fixed_address", fixed_address),
     ("a_program_at_any_address", any_address),
     ("a_program_with_landing_pads", landing_pads),
@@ -80,6 +80,7 @@ const CHECKS: [(&str, Check); 24] = [
     ("the_tripwire", tripwire),
     ("require", require),
     ("only_this", only_this),
+    ("a_child_with_the_same_build_id", same_build_id),
     ("a_script", script),
     ("code_that_may_not_be_changed", forbidden),
     ("code_that_may_not_be_run_any_more", forbidden_late),
@@ -428,6 +429,17 @@ fn only_this(kit: &Kit) -> Result<()> {
     let program = kit.carrier("fixed", &["-no-pie", "-fno-pie"])?;
     let libraries = ["child: carried", "main: ours", "thread: ours"];
     said(kit.run(&["--only-this"]).arg(program))?.is(&libraries, "in place of the 1.53.0 inside it")
+}
+
+/// What is known of a program does not hold for a child with another layout, whatever its build ID.
+fn same_build_id(kit: &Kit) -> Result<()> {
+    let id = "-Wl,--build-id=0x5ca1ab1e";
+    let program = kit.carrier("same-id", &[id])?;
+    let other = kit.carrier("same-id-one-more", &[id, "-DONE_MORE"])?;
+    let libraries = ["child: carried", "main: ours", "thread: ours"];
+    let mut command = kit.run(&[]);
+    command.arg(program).env("CHILD", other);
+    said(&mut command)?.is(&libraries, "in place of the 1.53.0 inside it")
 }
 
 /// `env` comes between, and passes everything on to the program that it becomes.

@@ -69,7 +69,9 @@ static void in_thread(void *async) {
   check(uv_async_send(async), "send");
 }
 
+/* The child is the program itself, or another one. */
 static void start_child(uv_loop_t *loop, uv_process_t *child, char *self) {
+  if (getenv("CHILD")) self = getenv("CHILD");
   char *arguments[] = {self, "child", NULL};
   uv_stdio_container_t streams[2];
   uv_process_options_t options;

@@ -6,7 +6,7 @@
 
 use crate::entry::{self, JUMP_LENGTH};
 use crate::image::{Function, Image};
-use crate::known::Known;
+use crate::known::{self, Known};
 use crate::patch::{Failure, Jump};
 use crate::{search, separate};
 use core::fmt;
@@ -59,6 +59,10 @@ pub(crate) struct Carried {
     pub(crate) functions: Vec<Function>,
     /// One for each function that can be replaced.
     pub(crate) jumps: Vec<Jump>,
+    /// Where its functions lie, as [`known::layout`] gives it.
+    pub(crate) layout: u64,
+    /// Whether what was known of it beforehand holds.
+    pub(crate) is_known: bool,
 }
 
 /// Why the carried library stays.
@@ -154,7 +158,8 @@ pub(crate) fn examine(
             }
         }
     });
-    let is_known = known.is_some_and(|known| known.functions == functions.len());
+    let layout = known::layout(image, &functions);
+    let is_known = known.is_some_and(|known| known.layout == layout);
     if !is_known {
         check_names(image, ours)?;
     }
@@ -169,6 +174,8 @@ pub(crate) fn examine(
         version: carried,
         functions,
         jumps,
+        layout,
+        is_known,
     })
 }
 

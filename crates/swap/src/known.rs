@@ -1,28 +1,29 @@
 //! What is known of an object from an earlier look at the same file, told in the environment.
 //!
-//! Looking through all names of a large program takes milliseconds. The same build ID means the same
-//! contents, so this is done once for a program and not for each of its processes.
+//! Looking through all names of a large program takes milliseconds, so this is done once for a
+//! program and not for each of its processes. The same build ID means the same code, unless whoever
+//! has built it made the ID up, or changed the file later; so functions must lie where they lay.
 
 use crate::image::{Function, Image};
 use core::fmt::Write;
 
 /// Facts about the file of an object.
 pub(crate) struct Known {
-    /// How many functions of libuv it exports, all of which ours has too.
-    pub(crate) functions: usize,
+    /// What [`layout`] gives for the functions of libuv that it exports, all of which ours has too.
+    pub(crate) layout: u64,
     /// Its internal functions that get a tripwire.
     pub(crate) internals: Vec<Function>,
 }
 
 impl Known {
-    /// Reads `BUILDID:FUNCTIONS:ADDRESS+SIZE,…`, if that is about this object.
+    /// Reads `BUILDID:LAYOUT:ADDRESS+SIZE,…`, if that is about this object.
     pub(crate) fn parse(text: &str, image: &Image) -> Option<Known> {
         let mut parts = text.split(':');
         let id = parts.next()?;
         if id.is_empty() || id != hexadecimal(image.build_id()?) {
             return None;
         }
-        let functions = parts.next()?.parse().ok()?;
+        let layout = u64::from_str_radix(parts.next()?, 16).ok()?;
         let mut internals = Vec::new();
         for function in parts.next()?.split(',').filter(|part| !part.is_empty()) {
             let (address, size) = function.split_once('+')?;
@@ -31,16 +32,13 @@ impl Known {
                 size: usize::from_str_radix(size, 16).ok()?,
             });
         }
-        Some(Known {
-            functions,
-            internals,
-        })
+        Some(Known { layout, internals })
     }
 
     /// Writes what [`Known::parse`] reads; nothing if the object has no build ID.
     pub(crate) fn print(&self, image: &Image) -> Option<String> {
         let mut text = hexadecimal(image.build_id()?);
-        write!(text, ":{}:", self.functions).ok()?;
+        write!(text, ":{:x}:", self.layout).ok()?;
         for (index, function) in self.internals.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             let address = function.address - image.base;
@@ -48,6 +46,17 @@ impl Known {
         }
         Some(text)
     }
+}
+
+/// A number for where functions lie in an object, by the method of Fowler, Noll and Vo.
+pub(crate) fn layout(image: &Image, functions: &[Function]) -> u64 {
+    let mut number: u64 = 0xcbf2_9ce4_8422_2325;
+    for function in functions {
+        for word in [function.address - image.base, function.size] {
+            number = (number ^ word as u64).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    number
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -60,7 +69,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Known;
+    use super::{Known, layout};
     use crate::image::{self, Function};
 
     #[test]
@@ -76,7 +85,7 @@ mod tests {
         };
         let (library, linker) = (with_id("/libc.so.6"), with_id("/ld-linux-x86-64.so.2"));
         let known = Known {
-            functions: 318,
+            layout: 0xf00d,
             internals: vec![Function {
                 address: library.base + 0x1234,
                 size: 0x56,
@@ -84,9 +93,27 @@ mod tests {
         };
         let text = known.print(&library).expect("the C library has a build ID");
         let read = Known::parse(&text, &library).expect("it is the same");
-        assert_eq!(read.functions, 318);
+        assert_eq!(read.layout, 0xf00d);
         assert_eq!(read.internals, known.internals);
         assert!(Known::parse(&text, &linker).is_none());
         assert!(Known::parse("", &library).is_none());
+    }
+
+    #[test]
+    fn a_function_elsewhere_is_another_layout() {
+        let mut first = None;
+        image::each(|image| {
+            first = Some(image);
+            false
+        });
+        let program = first.expect("a test is a program");
+        let at = |place| Function {
+            address: program.base + place,
+            size: 16,
+        };
+        let before = layout(&program, &[at(0x100), at(0x200)]);
+        assert_eq!(before, layout(&program, &[at(0x100), at(0x200)]));
+        assert_ne!(before, layout(&program, &[at(0x100), at(0x210)]));
+        assert_ne!(before, layout(&program, &[at(0x100)]));
     }
 }

@@ -133,6 +133,7 @@ fn replace(
     told: Option<&Known>,
 ) -> Result<(Carried, Option<Known>), Refusal> {
     let carried = fit::examine(image, ours, told)?;
+    let told = told.filter(|_| carried.is_known);
     let mut found = None;
     if told.is_none() {
         let internals = internals::find(image, &carried.jumps);
@@ -140,7 +141,7 @@ fn replace(
             return Err(Refusal::Optimised);
         }
         found = Some(Known {
-            functions: carried.functions.len(),
+            layout: carried.layout,
             internals: internals.gates,
         });
     }
