@@ -71,6 +71,12 @@ impl RingState {
         made.due.saturating_sub(before)
     }
 
+    /// Whether results that were looked at are to be handed out.
+    #[inline]
+    pub(crate) fn has_collected(&self) -> bool {
+        matches!(self, RingState::Made(made) if made.due > 0)
+    }
+
     /// Whether there are results to hand out.
     #[inline]
     pub(crate) fn has_completed(&mut self) -> bool {

@@ -165,13 +165,7 @@ impl Engine {
             Phase::Idle => self.open_prepare(run),
             Phase::Prepare => self.open_io(run),
             Phase::Io => self.open_sources(run),
-            Phase::Source(source) => match source.following() {
-                Some(source) => self.open_source(source),
-                None => {
-                    run.begin_rounds(MAX_PENDING_ROUNDS);
-                    Phase::PendingAgain
-                }
-            },
+            Phase::Source(source) => self.open_next_source(run, source.following()),
             Phase::PendingAgain => self.open_check(run),
             Phase::Check => self.open_closing(run),
             Phase::Closing => self.open_timers(run),
@@ -207,14 +201,19 @@ impl Engine {
     /// What has come to the sources follows the descriptors.
     fn open_sources(&mut self, run: &mut Run) -> Phase {
         match self.driver.sources.have_news() || self.driver.has_pending() {
-            true => self.open_source(Source::FIRST),
+            true => self.open_next_source(run, Some(Source::FIRST)),
             false => self.open_check(run),
         }
     }
 
-    fn open_source(&mut self, source: Source) -> Phase {
-        self.driver.collect(source);
-        Phase::Source(source)
+    /// The first source, of those from `source` on, that has something to hand out. Pending callbacks
+    /// follow the last one.
+    fn open_next_source(&mut self, run: &mut Run, source: Option<Source>) -> Phase {
+        if let Some(source) = source.and_then(|source| self.driver.collect_from(source)) {
+            return Phase::Source(source);
+        }
+        run.begin_rounds(MAX_PENDING_ROUNDS);
+        Phase::PendingAgain
     }
 
     #[inline]
@@ -361,10 +360,10 @@ impl Engine {
             Mode::Once => run.may_sleep,
             Mode::NoWait => false,
         };
-        let timeout = match sleeps && !self.has_undelivered() {
-            true => self.poll_timeout(),
-            false => Some(0),
-        };
+        let mut timeout = if sleeps { self.poll_timeout() } else { Some(0) };
+        if timeout != Some(0) && self.has_undelivered() {
+            timeout = Some(0);
+        }
         self.driver.count_turn();
         run.polls = 1;
         self.driver.wait(timeout);

@@ -9,7 +9,7 @@
 //!   [`used_up`](Driver::used_up) that nothing is left of what was reported;
 //! - [`wait`](Driver::wait): registers what has changed, spins or sleeps, and fetches a batch of events;
 //! - [`next_ready`](Driver::next_ready): the next event of that batch, and whose it is;
-//! - [`collect`](Driver::collect): takes what has come to a source.
+//! - [`collect_from`](Driver::collect_from): takes what has come to the sources, one by one.
 //!
 //! What was fetched stays here until it is handed out, whichever run asks for it, so that a run may be
 //! given up or nested at any event. A driver that [has news](Driver::has_news) does not sleep.
@@ -251,10 +251,11 @@ impl Driver {
         }
     }
 
-    /// Takes what has come to a source so far.
-    pub(crate) fn collect(&mut self, source: Source) {
-        let events = self.sources.collect(source);
-        self.waits.count(events);
+    /// Takes what has come to a source so far, source by source from `first` on, up to the first
+    /// that has something to hand out.
+    pub(crate) fn collect_from(&mut self, first: Source) -> Option<Source> {
+        let Driver { sources, waits, .. } = self;
+        sources.collect_from(first, waits)
     }
 
     /// A new poller of the same kind in place of this one, with all that is wanted registered anew.

@@ -16,6 +16,7 @@
 
 use crate::engine::Engine;
 use crate::event::Event;
+use crate::metrics::Waits;
 use crate::process::Processes;
 use crate::ring::RingState;
 use crate::signal::Signals;
@@ -23,7 +24,7 @@ use crate::wakeup::Receiver;
 use blacklight_sys::Errno;
 
 /// The sources, in the order in which a turn hands out their events.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Source {
     Pool,
     Ring,
@@ -96,21 +97,20 @@ impl Sources {
     fn has_collected(&self, source: Source) -> bool {
         match source {
             Source::Pool => self.receiver.has_collected_requests(),
-            // What is collected from a ring stays there until it is handed out, as arrived.
-            Source::Ring => false,
+            Source::Ring => self.ring.has_collected(),
             Source::Asyncs => self.receiver.has_collected_sends(),
             Source::Signals => self.signals.has_collected(),
             Source::Exits => self.processes.has_ended(),
         }
     }
 
-    /// Takes what has come to a source so far. Returns how many events that was, of sources whose events a
-    /// wait does not count.
-    #[inline]
-    pub(super) fn collect(&mut self, source: Source) -> u64 {
+    /// Takes what has come to a source so far. The events of the pool and of the ring are counted here, one by one;
+    /// those of the others were counted by the wait.
+    #[inline(always)]
+    fn collect(&mut self, source: Source, waits: &mut Waits) {
         match source {
-            Source::Pool => return u64::from(self.receiver.collect_requests()),
-            Source::Ring => return self.ring.collect() as u64,
+            Source::Pool => waits.count(u64::from(self.receiver.collect_requests())),
+            Source::Ring => waits.count(self.ring.collect() as u64),
             Source::Asyncs => self.receiver.collect(),
             Source::Signals => {
                 if self.signals.collect() {
@@ -120,7 +120,19 @@ impl Sources {
             }
             Source::Exits => self.processes.collect(),
         }
-        0
+    }
+
+    /// See [`Driver::collect_from`](super::Driver::collect_from).
+    pub(super) fn collect_from(&mut self, first: Source, waits: &mut Waits) -> Option<Source> {
+        let mut found = None;
+        let _ = any!(|source| {
+            if first <= source {
+                self.collect(source, waits);
+                found = self.has_collected(source).then_some(source);
+            }
+            found.is_some()
+        });
+        found
     }
 
     /// Whether something has come from outside of the loop.

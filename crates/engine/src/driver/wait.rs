@@ -100,7 +100,6 @@ impl Driver {
 
     /// Asks the poller, after spinning if that is expected to pay. The time-out becomes zero if the
     /// loop must not sleep after all.
-    #[inline(always)]
     fn spin_or_sleep(
         &mut self,
         timeout: &mut Timeout,
