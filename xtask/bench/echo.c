@@ -2,9 +2,9 @@
 #include "servers.h"
 
 int main(int argc, char** argv) {
-  (void) argc;
-  compare(argv[0], "1 at once", (load_t){"1", "1", "10000"});
-  compare(argv[0], "50 at once", (load_t){"50", "50", "50000"});
-  compare(argv[0], "500 at once", (load_t){"500", "500", "50000"});
+  MUST(argc == 2 || argc == 3);
+  measure(argv, "1 at once", (load_t){"1", "1", "10000"});
+  measure(argv, "50 at once", (load_t){"50", "50", "50000"});
+  measure(argv, "500 at once", (load_t){"500", "500", "50000"});
   return 0;
 }

@@ -3,8 +3,8 @@
 #include "servers.h"
 
 int main(int argc, char** argv) {
-  (void) argc;
-  compare(argv[0], "8 of 8", (load_t){"8", "8", "40000"});
-  compare(argv[0], "8 of 10000", (load_t){"10000", "8", "40000"});
+  MUST(argc == 2 || argc == 3);
+  measure(argv, "8 of 8", (load_t){"8", "8", "40000"});
+  measure(argv, "8 of 10000", (load_t){"10000", "8", "40000"});
   return 0;
 }

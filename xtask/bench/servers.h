@@ -39,14 +39,15 @@ static void await(pid_t child) {
   MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* The processor time that a server, which lies beside `self`, spends on a message. */
-static double ns_per_message(const char* self, const char* server, load_t load) {
+/* The processor time that a server, which lies beside `self`, spends on a message. It gets one more
+ * argument if `option` is not NULL. */
+static double ns_per_message(const char* self, const char* server, const char* option, load_t load) {
   int ends[2];
   double ns;
   char port[16];
   MUST(pipe(ends) == 0);
   pid_t serving = start(self, server, ends[1],
-                        (const char*[]){SERVER_CPU, load.connections, load.messages, NULL});
+                        (const char*[]){SERVER_CPU, load.connections, load.messages, option, NULL});
   close(ends[1]);
   FILE* said = fdopen(ends[0], "r");
   MUST(said != NULL && fscanf(said, "%15s", port) == 1);
@@ -58,11 +59,11 @@ static double ns_per_message(const char* self, const char* server, load_t load) 
   return ns;
 }
 
-/* Says what a message costs the server on libuv under a load, and what the one on nothing but
- * epoll. */
-static inline void compare(const char* self, const char* label, load_t load) {
-  printf("%s: %f ns/message\n", label, ns_per_message(self, "server-uv", load));
-  printf("%s (floor): %f ns/message\n", label, ns_per_message(self, "server-bare", load));
+/* Says what a message costs the server under a load. The program's arguments are the name of the
+ * server, and perhaps one more that is handed on to the server on libuv. */
+static inline void measure(char** argv, const char* label, load_t load) {
+  const char* option = strcmp(argv[1], "server-uv") == 0 ? argv[2] : NULL;
+  printf("%s: %f ns/message\n", label, ns_per_message(argv[0], argv[1], option, load));
   fflush(stdout);
 }
 

@@ -111,6 +111,6 @@ int main(int argc, char** argv) {
   if (argc == 4)
     return serve(argv);
   load_t load = {"10000", "10000", "100000"};
-  printf("10000 at once: %f ns/message\n", ns_per_message(argv[0], "timers_and_io", load));
+  printf("10000 at once: %f ns/message\n", ns_per_message(argv[0], "timers_and_io", NULL, load));
   return 0;
 }

@@ -52,7 +52,7 @@ impl Library {
             Library::Original => original.library(),
             Library::At(path) => {
                 let file = if path.join("crates/uv/Cargo.toml").is_file() {
-                    build_release(path)?.join("libuv.so")
+                    build_checkout(path)?
                 } else if path.is_dir() {
                     path.join("libuv.so.1")
                 } else {
@@ -65,32 +65,41 @@ impl Library {
     }
 }
 
-/// Builds the library of a checkout of this project; returns the directory that it lies in.
-fn build_release(checkout: &Path) -> Result<PathBuf> {
+/// Builds the library of another checkout of this project, in our target directory: nothing is
+/// written into the checkout. Returns the file.
+fn build_checkout(checkout: &Path) -> Result<PathBuf> {
+    let checkout = checkout
+        .canonicalize()
+        .with_context(|| format!("cannot find {}", checkout.display()))?;
+    let name = checkout.to_string_lossy().replace('/', "-");
+    let target = workspace::target_subdir(Path::new("checkouts").join(name.trim_matches('-')))?;
+    build_release(&checkout, &target)?;
+    Ok(target.join("release/libuv.so"))
+}
+
+fn build_release(checkout: &Path, target: &Path) -> Result<()> {
+    let mut packages = vec!["blacklight-uv"];
+    // Older checkouts have no swap.
+    if checkout.join("crates/swap").is_dir() {
+        packages.push("blacklight-swap");
+    }
     let status = workspace::cargo()
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "blacklight-uv",
-            "--package",
-            "blacklight-swap",
-        ])
+        .args(["build", "--quiet", "--release"])
+        .args(packages.iter().flat_map(|name| ["--package", name]))
+        .arg("--target-dir")
+        .arg(target)
         .current_dir(checkout)
         .status()
         .context("cannot run cargo build")?;
     let name = checkout.display();
     ensure!(status.success(), "the library in {name} does not build");
-    let metadata = workspace::cargo_metadata(&checkout.join("Cargo.toml"), &["--no-deps"])?;
-    let target = metadata["target_directory"].as_str();
-    let target = target.context("cargo metadata names no target directory")?;
-    Ok(Path::new(target).join("release"))
+    Ok(())
 }
 
 /// Builds our library and lays it out in `target/stage/lib` as it would be installed.
 pub(crate) fn stage_ours() -> Result<PathBuf> {
-    let built = build_release(workspace::root())?;
+    build_release(workspace::root(), workspace::target_dir()?)?;
+    let built = workspace::target_dir()?.join("release");
     let stage = workspace::target_subdir("stage/lib")?;
     workspace::copy_into_place(&built.join("libuv.so"), &stage.join("libuv.so.1"))?;
     workspace::copy_into_place(&built.join("libuv.a"), &stage.join("libuv.a"))?;

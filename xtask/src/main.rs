@@ -7,21 +7,17 @@
 #![forbid(unsafe_code)]
 
 mod abi;
-mod bench;
 mod clients;
 mod compile;
 mod conformance;
-mod connections;
 mod deb;
 mod differ;
 mod dropin;
-mod echo;
 mod fuzz;
 mod install;
 mod instructions;
 mod library;
 mod loom;
-#[allow(dead_code, reason = "the measuring chores move here one by one")]
 mod measure;
 mod msrv;
 mod node_order;
@@ -39,7 +35,6 @@ mod sweep;
 mod test;
 mod wheel;
 mod workspace;
-mod wrk;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -59,14 +54,8 @@ enum Chore {
     Conformance(conformance::Options),
     /// Compare headers and exported symbols with the original's.
     Abi(abi::Options),
-    /// Run libuv's benchmark programs and some of our own with ours and the original turn about.
-    Bench(bench::Options),
-    /// Measure a server's processor time per 64-byte echo.
-    BenchEcho(echo::Options),
     /// Run programs that people use on the library: Neovim, Node.js, BIND and others.
     Clients(clients::Options),
-    /// Hold ten thousand connections at once, and state the memory of each.
-    Connections(connections::Options),
     /// Call functions in random order with the original and with ours, and compare the answers.
     Differ(differ::Options),
     /// Compile and link a program with other libuvs, and run it on ours.
@@ -103,8 +92,6 @@ enum Chore {
     Test(test::Options),
     /// Make a Python wheel of the command, for systems with glibc 2.28 or later.
     Wheel(wheel::Options),
-    /// Compare a hyper server on our loop with the same server on tokio, by wrk.
-    Wrk(wrk::Options),
     /// One turn of a program inside a sandbox; started by `programs`.
     #[command(hide = true)]
     ProgramsTurn {
@@ -152,11 +139,7 @@ fn dispatch(chore: Chore) -> Result<ExitCode> {
         Chore::Sweep(options) => sweep::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Abi(options) => abi::run(options).map(|()| ExitCode::SUCCESS),
-        Chore::Bench(options) => bench::run(&options),
-        Chore::BenchEcho(options) => echo::run(&options),
-        Chore::Connections(options) => connections::run(&options),
         Chore::Wheel(options) => wheel::run(&options),
-        Chore::Wrk(options) => wrk::run(&options),
         Chore::SandboxInit { spec } => sandbox::init::run(&spec).map(|()| ExitCode::SUCCESS),
     }
 }

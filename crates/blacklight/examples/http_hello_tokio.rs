@@ -1,5 +1,5 @@
-//! The service of `http_hello` on tokio's runtime of one thread, for `cargo xtask wrk`, which
-//! compares the two.
+//! The service of `http_hello` on tokio's runtime of one thread, for `cargo xtask measure
+//! http`, which compares the two.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};

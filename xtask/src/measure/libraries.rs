@@ -73,6 +73,12 @@ impl Libraries {
         self.subjects.clone()
     }
 
+    /// A server that is a bare loop of `epoll_wait`, `read` and `send`: what no library can be much
+    /// below. Its executable is linked with a libuv like the others, and calls nothing of it.
+    pub(crate) fn bare_loop(&self) -> Subject {
+        Subject::on_library(Subject::BARE, self.ours()).only_shown()
+    }
+
     /// What a reader of a report has to know about them.
     pub(crate) fn remarks(&self) -> Vec<String> {
         self.remarks.clone()

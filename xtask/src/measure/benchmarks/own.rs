@@ -1,11 +1,12 @@
 //! Benchmarks that libuv's list does not have: one C file for each subject, in `xtask/bench`.
 //!
 //! They are compiled once with the original's header, and like its runner find whichever
-//! library their sandbox has when they start. Each prints its readings in lines of the form
-//! `label: number unit`, and what no library can be below in lines of the form
-//! `label (floor): number unit`.
+//! library their sandbox has when they start. Each prints its figures in lines of the form
+//! `label: number unit`.
 
-use super::readings::Reading;
+use super::super::family::Family;
+use super::super::turns::Subject;
+use super::figures::Figure;
 use crate::compile::{self, Objects};
 use crate::original::Original;
 use crate::workspace;
@@ -18,7 +19,10 @@ pub(crate) struct Own {
     pub(crate) name: &'static str,
     program: &'static str,
     pub(crate) arguments: &'static [&'static str],
-    pub(crate) readings: &'static [Reading],
+    /// Whether it measures a server, which it is told the name of: one on libuv, or one that is a
+    /// bare loop of `epoll_wait`, `read` and `send`.
+    pub(crate) has_bare_server: bool,
+    pub(crate) figures: &'static [Figure],
 }
 
 /// What lies in one directory as executables, below `xtask`.
@@ -36,76 +40,91 @@ const SOURCES: [&str; 11] = [
     "echo/server-uv",
 ];
 
-const PER_READ: [Reading; 4] = [
-    Reading::cost(" sync", "ns/read"),
-    Reading::cost(" 1 at a time", "ns/read"),
-    Reading::cost(" 4 at a time", "ns/read"),
-    Reading::cost(" 32 at a time", "ns/read"),
+const PER_READ: [Figure; 4] = [
+    Figure::cost(Family::Files, " sync", "ns/read"),
+    Figure::cost(Family::Files, " 1 at a time", "ns/read"),
+    Figure::cost(Family::Files, " 4 at a time", "ns/read"),
+    Figure::cost(Family::Files, " 32 at a time", "ns/read"),
+];
+
+const PER_ECHO: [Figure; 3] = [
+    Figure::cost(Family::Streams, " 1 at once", "ns/message"),
+    Figure::cost(Family::Streams, " 50 at once", "ns/message"),
+    Figure::cost(Family::Streams, " 500 at once", "ns/message"),
 ];
 
 /// All of them, in the order in which they run.
-pub(crate) const ALL: [Own; 9] = [
-    own(
-        "echo",
-        &[
-            Reading::cost_above_floor(" 1 at once", "ns/message"),
-            Reading::cost_above_floor(" 50 at once", "ns/message"),
-            Reading::cost_above_floor(" 500 at once", "ns/message"),
-        ],
-    ),
-    own(
-        "idle_connections",
-        &[
-            Reading::cost_above_floor(" 8 of 8", "ns/message"),
-            Reading::cost_above_floor(" 8 of 10000", "ns/message"),
-        ],
-    ),
+pub(crate) const ALL: [Own; 10] = [
+    Own {
+        has_bare_server: true,
+        ..own("echo", &PER_ECHO)
+    },
+    // Each connection has a buffer and a request of its own, where the server of libuv's guide
+    // allocates both for each message.
+    Own {
+        program: "echo",
+        arguments: &["own"],
+        has_bare_server: true,
+        ..own("echo_own_buffers", &PER_ECHO)
+    },
+    Own {
+        has_bare_server: true,
+        ..own(
+            "idle_connections",
+            &[
+                Figure::cost(Family::Streams, " 8 of 8", "ns/message"),
+                Figure::cost(Family::Streams, " 8 of 10000", "ns/message"),
+            ],
+        )
+    },
     own(
         "timers_and_io",
-        &[Reading::cost(" 10000 at once", "ns/message")],
+        &[Figure::cost(Family::Timers, " 10000 at once", "ns/message")],
     ),
     Own {
-        name: "fs_read_4k",
         program: "fs_read",
         arguments: &["4096", "50000"],
-        readings: &PER_READ,
+        ..own("fs_read_4k", &PER_READ)
     },
     Own {
-        name: "fs_read_1m",
         program: "fs_read",
         arguments: &["1048576", "8000"],
-        readings: &PER_READ,
+        ..own("fs_read_1m", &PER_READ)
     },
-    own("dns_beside_files", &[Reading::cost(" 4 KiB", "ns/read")]),
+    own(
+        "dns_beside_files",
+        &[Figure::cost(Family::Dns, " 4 KiB", "ns/read")],
+    ),
     own(
         "loop_start",
         &[
-            Reading::cost(" loop", "ns/loop"),
-            Reading::cost(" process", "ns/process"),
+            Figure::cost(Family::Loop, " loop", "ns/loop"),
+            Figure::cost(Family::Loop, " process", "ns/process"),
         ],
     ),
     own(
         "idle_memory",
         &[
-            Reading::cost(" process", "bytes"),
-            Reading::cost(" each loop", "bytes"),
+            Figure::cost(Family::Memory, " process", "bytes"),
+            Figure::cost(Family::Memory, " each loop", "bytes"),
         ],
     ),
     own(
         "spawn_large",
         &[
-            Reading::cost(" small", "ns/spawn"),
-            Reading::cost(" 1 GiB", "ns/spawn"),
+            Figure::cost(Family::Processes, " small", "ns/spawn"),
+            Figure::cost(Family::Processes, " 1 GiB", "ns/spawn"),
         ],
     ),
 ];
 
-const fn own(name: &'static str, readings: &'static [Reading]) -> Own {
+const fn own(name: &'static str, figures: &'static [Figure]) -> Own {
     Own {
         name,
         program: name,
         arguments: &[],
-        readings,
+        has_bare_server: false,
+        figures,
     }
 }
 
@@ -121,11 +140,19 @@ impl Own {
     }
 }
 
+/// The executable of the echo server that is a bare loop, or runs on whichever library it finds.
+pub(crate) fn server(subject: &Subject) -> &'static str {
+    match subject.name {
+        Subject::BARE => "server-bare",
+        _ => "server-uv",
+    }
+}
+
 /// Compiles what is out of date; returns the directory of the executables.
 pub(crate) fn build(original: &Original) -> Result<PathBuf> {
     let here = workspace::root().join("xtask");
     let library = original.library()?;
-    let build = workspace::target_subdir("bench/programs")?;
+    let build = workspace::target_subdir("measure/programs")?;
     let _guard = compile::lock(&build)?;
     let objects = Objects {
         label: "our own benchmarks",

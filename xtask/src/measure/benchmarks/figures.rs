@@ -1,33 +1,19 @@
-//! What to read of each benchmark: where the number stands, its unit, and which way is better.
+//! What to read of each benchmark: where the number stands, its unit, which way is better, and the
+//! family that it counts in.
 
+use super::super::family::Family;
+use super::super::turns::{Better, Row};
 use super::own;
 use crate::sandbox::Run;
-use serde::Serialize;
 
-/// One number that a benchmark yields.
-pub(crate) struct Reading {
+/// One number that a benchmark yields: a row of the report.
+pub(crate) struct Figure {
     /// Added to the benchmark's name where it yields more than one number.
-    pub(crate) suffix: &'static str,
-    pub(crate) unit: &'static str,
-    pub(crate) better: Better,
+    suffix: &'static str,
+    unit: &'static str,
+    better: Better,
+    pub(crate) family: Family,
     source: Source,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Better {
-    Higher,
-    Lower,
-}
-
-impl Better {
-    /// How many times as good as the original's figure ours is.
-    pub(crate) fn ratio(self, ours: f64, original: f64) -> f64 {
-        match self {
-            Better::Higher => ours / original,
-            Better::Lower => original / ours,
-        }
-    }
 }
 
 enum Source {
@@ -39,78 +25,106 @@ enum Source {
     /// User and system time.
     ProcessorTime,
     /// What a program of ours prints: the line `label: number unit`, where the label is the
-    /// suffix; with a floor also `label (floor): number unit`.
-    Labelled { has_floor: bool },
+    /// suffix.
+    Labelled,
 }
 
-impl Reading {
+impl Figure {
     /// A cost that a program of ours prints.
-    pub(crate) const fn cost(suffix: &'static str, unit: &'static str) -> Reading {
-        Reading {
+    pub(crate) const fn cost(family: Family, suffix: &'static str, unit: &'static str) -> Figure {
+        Figure {
             suffix,
             unit,
             better: Better::Lower,
-            source: Source::Labelled { has_floor: false },
-        }
-    }
-
-    /// Such a cost with what no library can be below.
-    pub(crate) const fn cost_above_floor(suffix: &'static str, unit: &'static str) -> Reading {
-        Reading {
-            source: Source::Labelled { has_floor: true },
-            ..Reading::cost(suffix, unit)
+            family,
+            source: Source::Labelled,
         }
     }
 }
 
-const fn rate(unit: &'static str, line: &'static str, before: &'static str) -> Reading {
-    Reading {
+const fn rate(
+    family: Family,
+    unit: &'static str,
+    line: &'static str,
+    before: &'static str,
+) -> Figure {
+    Figure {
         suffix: "",
         unit,
         better: Better::Higher,
+        family,
         source: Source::Printed { line, before },
     }
 }
 
 /// Benchmarks by the beginning of their names; the first that fits decides.
-const READINGS: &[(&str, &[Reading])] = &[
+const FIGURES: &[(&str, &[Figure])] = &[
     (
         "loop_count_timed",
-        &[rate("ticks/s", "loop_count:", " ticks/s)")],
+        &[rate(Family::Loop, "ticks/s", "loop_count:", " ticks/s)")],
     ),
-    ("loop_count", &[rate("ticks/s", "loop_count:", "/s)")]),
-    ("loop_alive", &[rate("calls/s", "loop_alive:", "/s)")]),
+    (
+        "loop_count",
+        &[rate(Family::Loop, "ticks/s", "loop_count:", "/s)")],
+    ),
+    (
+        "loop_alive",
+        &[rate(Family::Loop, "calls/s", "loop_alive:", "/s)")],
+    ),
     (
         "async_pummel_",
-        &[rate("callbacks/s", "async_pummel_", "/sec)")],
+        &[rate(
+            Family::WakeUps,
+            "callbacks/s",
+            "async_pummel_",
+            "/sec)",
+        )],
     ),
-    ("async", &[rate("pings/s", "async", "/sec)")]),
-    ("million_async", &[rate("events/s", "async events", "/s,")]),
+    (
+        "async",
+        &[rate(Family::WakeUps, "pings/s", "async", "/sec)")],
+    ),
+    (
+        "million_async",
+        &[rate(Family::WakeUps, "events/s", "async events", "/s,")],
+    ),
     // Its timers are due up to ten seconds after the start, so the seconds that it prints
     // have a floor that no library can get under.
     (
         "million_timers",
-        &[Reading {
+        &[Figure {
             suffix: "",
             unit: "s CPU",
             better: Better::Lower,
+            family: Family::Timers,
             source: Source::ProcessorTime,
         }],
     ),
     (
         "ping_pongs",
-        &[rate("roundtrips/s", "ping_pongs:", " roundtrips/s")],
+        &[rate(
+            Family::Streams,
+            "roundtrips/s",
+            "ping_pongs:",
+            " roundtrips/s",
+        )],
     ),
     (
         "ping_udp",
-        &[rate("roundtrips/s", "pingers", " roundtrips/s")],
+        &[rate(
+            Family::Udp,
+            "roundtrips/s",
+            "pingers",
+            " roundtrips/s",
+        )],
     ),
     (
         "tcp_write_batch",
-        &[Reading {
+        &[Figure {
             suffix: "",
             unit: "s",
             better: Better::Lower,
+            family: Family::Streams,
             source: Source::Printed {
                 line: "write requests in",
                 before: "s.",
@@ -119,22 +133,46 @@ const READINGS: &[(&str, &[Reading])] = &[
     ),
     (
         "tcp_multi_accept",
-        &[rate("accepts/s", "accept", " accepts/sec")],
+        &[rate(Family::Streams, "accepts/s", "accept", " accepts/sec")],
     ),
     (
         "tcp4_pound_",
-        &[rate("accepts/s", "-conn-pound-", " accepts/s")],
+        &[rate(
+            Family::Streams,
+            "accepts/s",
+            "-conn-pound-",
+            " accepts/s",
+        )],
     ),
     (
         "pipe_pound_",
-        &[rate("accepts/s", "-conn-pound-", " accepts/s")],
+        &[rate(
+            Family::Streams,
+            "accepts/s",
+            "-conn-pound-",
+            " accepts/s",
+        )],
     ),
-    ("tcp_pump", &[rate("gbit/s", "_client:", " gbit/s")]),
-    ("pipe_pump", &[rate("gbit/s", "_client:", " gbit/s")]),
-    ("udp_", &[rate("received/s", "udp_pummel_", "/s received")]),
+    (
+        "tcp_pump",
+        &[rate(Family::Streams, "gbit/s", "_client:", " gbit/s")],
+    ),
+    (
+        "pipe_pump",
+        &[rate(Family::Streams, "gbit/s", "_client:", " gbit/s")],
+    ),
+    (
+        "udp_",
+        &[rate(
+            Family::Udp,
+            "received/s",
+            "udp_pummel_",
+            "/s received",
+        )],
+    ),
     (
         "getaddrinfo",
-        &[rate("requests/s", "getaddrinfo:", " req/s")],
+        &[rate(Family::Dns, "requests/s", "getaddrinfo:", " req/s")],
     ),
     (
         "fs_stat",
@@ -145,19 +183,26 @@ const READINGS: &[(&str, &[Reading])] = &[
             stats(" 32 at a time", "stats (32 concurrent)"),
         ],
     ),
-    ("queue_work", &[rate("jobs/s", "async jobs", "/s)")]),
-    ("spawn", &[rate("spawns/s", "spawn:", " spawns/s")]),
+    (
+        "queue_work",
+        &[rate(Family::Pool, "jobs/s", "async jobs", "/s)")],
+    ),
+    (
+        "spawn",
+        &[rate(Family::Processes, "spawns/s", "spawn:", " spawns/s")],
+    ),
     (
         "thread_create",
-        &[rate("threads/s", "threads created", "/s)")],
+        &[rate(Family::Pool, "threads/s", "threads created", "/s)")],
     ),
 ];
 
-const fn stats(suffix: &'static str, line: &'static str) -> Reading {
-    Reading {
+const fn stats(suffix: &'static str, line: &'static str) -> Figure {
+    Figure {
         suffix,
         unit: "stats/s",
         better: Better::Higher,
+        family: Family::Files,
         source: Source::Printed {
             line,
             before: "/s)",
@@ -165,43 +210,37 @@ const fn stats(suffix: &'static str, line: &'static str) -> Reading {
     }
 }
 
-/// What a benchmark that nobody has looked at yet is judged by.
-const UNKNOWN: &[Reading] = &[Reading {
-    suffix: "",
-    unit: "s CPU",
-    better: Better::Lower,
-    source: Source::ProcessorTime,
-}];
-
-/// What to read of a benchmark.
-pub(crate) fn of(name: &str) -> &'static [Reading] {
+/// What to read of a benchmark, if that is declared.
+pub(crate) fn of(name: &str) -> Option<&'static [Figure]> {
     if let Some(own) = own::find(name) {
-        return own.readings;
+        return Some(own.figures);
     }
-    let found = READINGS.iter().find(|(prefix, _)| name.starts_with(prefix));
-    found.map_or(UNKNOWN, |(_, readings)| readings)
+    let found = FIGURES.iter().find(|(prefix, _)| name.starts_with(prefix));
+    found.map(|(_, figures)| *figures)
 }
 
-impl Reading {
+impl Figure {
+    /// The row of a benchmark's report.
+    pub(crate) fn row(&self, benchmark: &str) -> Row {
+        Row {
+            name: format!("{benchmark}{}", self.suffix),
+            unit: self.unit,
+            better: self.better,
+            family: self.family,
+        }
+    }
+
     /// The number in a run, if the run has it.
     pub(crate) fn value(&self, run: &Run) -> Option<f64> {
         match self.source {
             Source::Printed { line, before } => printed(&run.output, line, before),
             Source::ProcessorTime => Some(run.cpu.as_secs_f64()),
-            Source::Labelled { .. } => self.labelled(&run.output, ""),
+            Source::Labelled => self.labelled(&run.output),
         }
     }
 
-    /// What no library can be below, if the run has it.
-    pub(crate) fn floor(&self, run: &Run) -> Option<f64> {
-        match self.source {
-            Source::Labelled { has_floor: true } => self.labelled(&run.output, " (floor)"),
-            _ => None,
-        }
-    }
-
-    fn labelled(&self, output: &str, remark: &str) -> Option<f64> {
-        let label = format!("{}{remark}: ", self.suffix.trim_start());
+    fn labelled(&self, output: &str) -> Option<f64> {
+        let label = format!("{}: ", self.suffix.trim_start());
         let number = |line: &str| {
             let rest = line.strip_prefix(&label)?.strip_suffix(self.unit)?;
             rest.trim_end().parse().ok()
@@ -240,8 +279,9 @@ mod tests {
     fn read(name: &str, output: &str) -> Vec<f64> {
         let run = run(output);
         of(name)
+            .unwrap()
             .iter()
-            .map(|reading| reading.value(&run).expect(output))
+            .map(|figure| figure.value(&run).expect(output))
             .collect()
     }
 
@@ -342,17 +382,16 @@ mod tests {
     }
 
     #[test]
-    fn labels_tell_readings_and_their_floors_apart() {
-        let output = "8 of 8: 15.5 ns/message\n8 of 8 (floor): 12 ns/message\n\
-            8 of 10000 (floor): 13 ns/message\n8 of 10000: 17 ns/message\n";
+    fn labels_tell_figures_apart() {
+        let output = "8 of 10000: 17 ns/message\n8 of 8: 15.5 ns/message\n";
         assert_eq!(read("idle_connections", output), [15.5, 17.0]);
-        let floors = of("idle_connections")
-            .iter()
-            .map(|reading| reading.floor(&run(output)));
-        assert_eq!(floors.collect::<Vec<_>>(), [Some(12.0), Some(13.0)]);
-        let read = &of("fs_read_4k")[0];
+        let read = &of("fs_read_4k").unwrap()[0];
         assert_eq!(read.value(&run("sync: 3 ns/message")), None);
-        assert_eq!(read.floor(&run("sync (floor): 3 ns/read")), None);
+    }
+
+    #[test]
+    fn a_benchmark_that_nobody_declared_is_not_read() {
+        assert!(of("brand_new").is_none());
     }
 
     #[test]

@@ -3,13 +3,13 @@
 //! Each document has one block between two comments, and only what lies between them is
 //! replaced, so that the words around the figures are written by hand and the figures never.
 
-use super::report::Summary;
+use super::report::Report;
 use anyhow::{Context, Result};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-const BEGIN: &str = "<!-- benchmarks: written by `cargo xtask bench --publish` -->\n";
+const BEGIN: &str = "<!-- benchmarks: written by `cargo xtask measure --full --publish` -->\n";
 const END: &str = "<!-- end of benchmarks -->";
 
 const PERFORMANCE: &str = "docs/PERFORMANCE.md";
@@ -40,20 +40,20 @@ impl Publication {
         })
     }
 
-    /// Writes the table into both documents, and the chart beside them.
-    pub(crate) fn write(&self, summary: &Summary) -> Result<()> {
-        let (conditions, table) = (summary.conditions(), summary.markdown());
-        // Two spaces at the end of a line keep it a line.
-        let verdict = summary.verdict().replace('\n', "  \n");
+    /// Writes the tables into both documents, and the chart beside them.
+    pub(crate) fn write(&self, report: &Report) -> Result<()> {
+        let (conditions, families) = (report.conditions(), report.family_tables());
+        let rows = report.row_tables();
+        let verdict = report.verdict().join("\n\n");
         self.performance.replace(&format!(
             "![How many times as good as the original](benchmarks.svg)\n\n\
-             {conditions}\n\n{table}\n{verdict}\n"
+             {conditions}\n\n{verdict}\n\n{families}\n{rows}"
         ))?;
         self.readme.replace(&format!(
-            "![How many times as good as the original]({CHART})\n\n{verdict}\n\n\
-             <details><summary>The figures</summary>\n\n{conditions}\n\n{table}\n</details>\n"
+            "![How many times as good as the original]({CHART})\n\n{verdict}\n\n{families}\n\
+             <details><summary>All rows</summary>\n\n{conditions}\n\n{rows}\n</details>\n"
         ))?;
-        fs::write(&self.chart, summary.chart())
+        fs::write(&self.chart, report.chart())
             .with_context(|| format!("cannot write {}", self.chart.display()))
     }
 }
@@ -83,8 +83,8 @@ fn find_block(text: &str) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::tests::report;
     use super::*;
-    use crate::bench::rounds::Rounds;
     use crate::workspace;
 
     #[test]
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn performance_page_has_its_place() {
-        assert!(Document::open(workspace::root(), PERFORMANCE).is_ok());
+    fn documents_have_their_places() {
+        assert!(Publication::prepare(workspace::root()).is_ok());
     }
 
     #[test]
     fn figures_take_the_place_of_the_old_and_the_words_stay() -> Result<()> {
-        let root = workspace::target_subdir("bench/publication-test")?;
+        let root = workspace::target_subdir("measure/publication-test")?;
         fs::create_dir_all(root.join("docs"))?;
         fs::write(root.join(README), "no place\n")?;
         let text = format!("before\n{BEGIN}old\n{END}\nafter\n");
@@ -111,17 +111,13 @@ mod tests {
         assert!(Publication::prepare(&root).is_err());
         fs::write(root.join(README), &text)?;
 
-        let rounds = Rounds {
-            most: 3,
-            until_clear: false,
-        };
-        let summary = Summary::new("ours".to_owned(), rounds)?;
-        Publication::prepare(&root)?.write(&summary)?;
+        let report = report(Vec::new());
+        Publication::prepare(&root)?.write(&report)?;
         for name in [README, PERFORMANCE] {
             let text = fs::read_to_string(root.join(name))?;
             assert!(text.starts_with(&format!("before\n{BEGIN}![")), "{text}");
             assert!(text.ends_with(&format!("\n{END}\nafter\n")), "{text}");
-            assert!(text.contains(&summary.markdown()) && !text.contains("old\n"));
+            assert!(text.contains(&report.conditions()) && !text.contains("old\n"));
         }
         assert!(fs::read_to_string(root.join(CHART))?.starts_with("<svg"));
         Ok(())
