@@ -107,10 +107,16 @@ impl Room {
     /// Full of garbage, as memory from `malloc` may be.
     #[must_use]
     pub fn new() -> Box<Room> {
-        Box::new(Room {
+        Box::default()
+    }
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room {
             data: std::ptr::null_mut(),
             rest: [GARBAGE; 1400],
-        })
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod support;
 
 use libc::{addrinfo, sockaddr_in, sockaddr_in6};
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ptr::{null, null_mut};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
@@ -181,7 +181,14 @@ fn errors_in_libuvs_numbers() {
     assert_eq!(service, -3010, "EAI_SERVICE");
     // SAFETY: a request that is not there is refused before it is looked at.
     unsafe {
-        let refused = uv_getaddrinfo(null_mut(), null_mut(), None, c"a".as_ptr(), null(), null());
+        let refused = uv_getaddrinfo(
+            null_mut(),
+            null_mut::<uv_getaddrinfo_t>(),
+            None,
+            c"a".as_ptr(),
+            null(),
+            null(),
+        );
         assert_eq!(refused, -libc::EINVAL);
         uv_freeaddrinfo(null_mut());
     }
@@ -241,11 +248,12 @@ fn names_of_addresses() {
     let numbers = libc::NI_NUMERICHOST | libc::NI_NUMERICSERV;
     let told = RefCell::new(Vec::<(c_int, String, String)>::new());
     let mut request = Request::with_data(&told);
-    let ask = |lp: &mut Loop, request: &mut Request, address: *const c_void, flags, cb| {
-        // SAFETY: the address is valid for its family, and the request lives long enough.
-        unsafe { uv_getnameinfo(lp, request, cb, address.cast(), flags) }
-    };
-    let four_ptr = &raw const four as *const c_void;
+    let ask =
+        |lp: &mut uv_loop_t, request: &mut Request, address: *const libc::sockaddr, flags, cb| {
+            // SAFETY: the address is valid for its family, and the request lives long enough.
+            unsafe { uv_getnameinfo(lp, request, cb, address, flags) }
+        };
+    let four_ptr = &raw const four as *const libc::sockaddr;
     assert_eq!(
         ask(&mut lp, &mut request, null(), 0, Some(named as NameInfoCb)),
         -libc::EINVAL
@@ -260,8 +268,8 @@ fn names_of_addresses() {
     six.sin6_family = libc::AF_INET6 as _;
     six.sin6_addr.s6_addr[15] = 1;
     let (four_ptr, six_ptr) = (
-        &raw const four as *const c_void,
-        &raw const six as *const c_void,
+        &raw const four as *const libc::sockaddr,
+        &raw const six as *const libc::sockaddr,
     );
     assert_eq!(ask(&mut lp, &mut request, four_ptr, numbers, None), 0);
     assert_eq!(request.names(), ("0.0.0.0".into(), "80".into()));
@@ -310,7 +318,7 @@ fn a_cancelled_lookup_says_so() {
         );
         let mut from: sockaddr_in = std::mem::zeroed();
         from.sin_family = libc::AF_INET as _;
-        let from = (&raw const from).cast();
+        let from = &raw const from;
         assert_eq!(uv_getnameinfo(&mut *lp, &mut name, Some(named), from, 0), 0);
         assert_eq!(uv_cancel(&mut address), 0);
         assert_eq!(uv_cancel(&mut name), 0);

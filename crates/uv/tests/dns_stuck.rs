@@ -40,7 +40,7 @@ unsafe extern "C" fn statted(req: *mut Request) {
 }
 
 /// Time that so many requests for files take, one after the other.
-fn time_stats(lp: &mut Loop) -> Duration {
+fn time_stats(lp: &mut uv_loop_t) -> Duration {
     let begun = Instant::now();
     STATTED.store(0, SeqCst);
     let mut stat = Request::new();

@@ -18,9 +18,9 @@ mod pool;
 #[path = "support/supervisor.rs"]
 mod supervisor;
 
-use fs::{Buf, Dir, Dirent, Scratch, c_path};
+use fs::{Answer, Scratch, c_path};
 use libc::{EACCES, ECANCELED, EMFILE, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC};
-use pool::{Loop, Request, UV_EAI_CANCELED};
+use pool::Request;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -28,6 +28,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::SeqCst};
 use std::sync::{Barrier, Mutex, MutexGuard, Once, PoisonError};
+use uv_binding::*;
 
 /// What has been told about a request.
 #[derive(Default)]
@@ -55,9 +56,9 @@ unsafe fn tell(request: *mut Request, status: c_int) {
     unsafe { Request::data::<Seen>(request) }.tell(status);
 }
 
-unsafe extern "C" fn on_fs(request: *mut fs::Request) {
+unsafe extern "C" fn on_fs(request: *mut uv_fs_t) {
     // SAFETY: the request is done, and ours.
-    unsafe { tell(request.cast(), fs::uv_fs_get_result(request) as c_int) }
+    unsafe { tell(request.cast(), uv_fs_get_result(request) as c_int) }
 }
 
 unsafe extern "C" fn work(_: *mut Request) {
@@ -79,7 +80,7 @@ unsafe extern "C" fn on_addresses(request: *mut Request, status: c_int, list: *m
     assert_eq!(list.is_null(), status != 0);
     // SAFETY: the list is ours to free, and so is the request.
     unsafe {
-        pool::uv_freeaddrinfo(list);
+        uv_freeaddrinfo(list);
         tell(request, status);
     }
 }
@@ -103,10 +104,10 @@ struct World {
     names: RefCell<Vec<CString>>,
     from: c_int,
     to: c_int,
-    dir: Cell<*mut Dir>,
-    _entries: Box<[Dirent; 8]>,
+    dir: Cell<*mut uv_dir_t>,
+    _entries: Box<[uv_dirent_t; 8]>,
     bytes: RefCell<[u8; 4]>,
-    bufs: Cell<[Buf; 6]>,
+    bufs: Cell<[uv_buf_t; 6]>,
 }
 
 impl World {
@@ -127,10 +128,10 @@ impl World {
         let mut request = fs::request();
         let root = c_path(scratch.root());
         // SAFETY: the path lives through the call, which has no callback.
-        unsafe { fs::uv_fs_opendir(null_mut(), &mut *request, root.as_ptr(), None) };
-        let dir: *mut Dir = request.ptr().cast();
+        unsafe { uv_fs_opendir(null_mut(), &mut *request, root.as_ptr(), None) };
+        let dir: *mut uv_dir_t = request.ptr().cast();
         request.clean_up();
-        let no_entry = Dirent {
+        let no_entry = uv_dirent_t {
             name: null(),
             type_: 0,
         };
@@ -140,8 +141,8 @@ impl World {
             (*dir).dirents = entries.as_mut_ptr();
             (*dir).nentries = entries.len();
         }
-        let no_buf = Buf {
-            base: null(),
+        let no_buf = uv_buf_t {
+            base: null_mut(),
             len: 0,
         };
         World {
@@ -166,9 +167,9 @@ impl World {
     }
 
     /// More buffers than fit into a request.
-    fn bufs(&self) -> *const Buf {
+    fn bufs(&self) -> *const uv_buf_t {
         let base = self.bytes.as_ptr().cast::<c_char>();
-        self.bufs.set([Buf { base, len: 4 }; 6]);
+        self.bufs.set([uv_buf_t { base, len: 4 }; 6]);
         self.bufs.as_ptr().cast()
     }
 
@@ -193,10 +194,10 @@ impl Drop for World {
     }
 }
 
-fn close_dir(dir: *mut Dir) {
+fn close_dir(dir: *mut uv_dir_t) {
     let mut request = fs::request();
     // SAFETY: the directory is open, and there is no callback.
-    unsafe { assert_eq!(fs::uv_fs_closedir(null_mut(), &mut *request, dir, None), 0) };
+    unsafe { assert_eq!(uv_fs_closedir(null_mut(), &mut *request, dir, None), 0) };
 }
 
 /// What a request is like.
@@ -220,7 +221,7 @@ enum Kind {
 struct Case {
     name: &'static str,
     kind: Kind,
-    start: fn(&World, *mut Loop, *mut Request, is_async: bool) -> c_int,
+    start: fn(&World, *mut uv_loop_t, *mut Request, is_async: bool) -> c_int,
 }
 
 macro_rules! fs {
@@ -231,7 +232,7 @@ macro_rules! fs {
             start: |$world, lp, request, is_async| {
                 let cb = is_async.then_some(on_fs as unsafe extern "C" fn(_));
                 // SAFETY: request, loop and world live until the request is done.
-                unsafe { fs::$function(lp.cast(), request.cast(), $($argument,)* cb) }
+                unsafe { $function(lp, request.cast(), $($argument,)* cb) }
             },
         }
     };
@@ -245,9 +246,7 @@ const CASES: [Case; 40] = [
         name: "uv_queue_work",
         kind: Kind::Other,
         // SAFETY: request and loop live until the request is done.
-        start: |_, lp, request, _| unsafe {
-            pool::uv_queue_work(lp, request, Some(work), Some(on_work))
-        },
+        start: |_, lp, request, _| unsafe { uv_queue_work(lp, request, Some(work), Some(on_work)) },
     },
     Case {
         name: "uv_random",
@@ -255,7 +254,7 @@ const CASES: [Case; 40] = [
         // SAFETY: as above, and so do the bytes.
         start: |world, lp, request, _| unsafe {
             let bytes = world.bytes.as_ptr().cast();
-            pool::uv_random(lp, request, bytes, 4, 0, Some(on_random))
+            uv_random(lp, request, bytes, 4, 0, Some(on_random))
         },
     },
     Case {
@@ -267,7 +266,7 @@ const CASES: [Case; 40] = [
             let mut hints: libc::addrinfo = std::mem::zeroed();
             hints.ai_flags = libc::AI_ADDRCONFIG;
             let (node, service) = (c"127.0.0.1".as_ptr(), c"80".as_ptr());
-            pool::uv_getaddrinfo(lp, request, Some(on_addresses), node, service, &hints)
+            uv_getaddrinfo(lp, request, Some(on_addresses), node, service, &hints)
         },
     },
     Case {
@@ -281,13 +280,7 @@ const CASES: [Case; 40] = [
             address.sin6_addr.s6_addr = "fe80::1".parse::<std::net::Ipv6Addr>().unwrap().octets();
             address.sin6_scope_id = 1;
             let flags = libc::NI_NUMERICHOST | libc::NI_NUMERICSERV;
-            pool::uv_getnameinfo(
-                lp,
-                request,
-                Some(on_name),
-                (&raw const address).cast(),
-                flags,
-            )
+            uv_getnameinfo(lp, request, Some(on_name), (&raw const address), flags)
         },
     },
     fs!(OnPath uv_fs_open(|w| w.path("file"), libc::O_RDWR, 0)),
@@ -362,13 +355,13 @@ impl<'a> Ask<'a> {
         }
     }
 
-    fn start(&mut self, lp: &mut Loop) -> c_int {
+    fn start(&mut self, lp: &mut uv_loop_t) -> c_int {
         (self.case.start)(&self.world, lp, &mut *self.request, true)
     }
 
     fn cancel(&mut self) -> c_int {
         // SAFETY: the request was started.
-        unsafe { pool::uv_cancel(&mut *self.request) }
+        unsafe { uv_cancel(&mut *self.request) }
     }
 
     /// What the request says at its end, after exactly one word; gives back what it has.
@@ -383,7 +376,7 @@ impl<'a> Ask<'a> {
         if !self.case.is_fs() {
             return;
         }
-        let request: *mut fs::Request = (&raw mut *self.request).cast();
+        let request: *mut uv_fs_t = (&raw mut *self.request).cast();
         // SAFETY: the request is over, and these are what it has left us with.
         unsafe {
             match self.case.name {
@@ -417,7 +410,7 @@ fn alone() -> MutexGuard<'static, ()> {
             let seen = Seen::default();
             let mut request = Request::with_data(&seen);
             // SAFETY: the request lives until the loop has run.
-            unsafe { pool::uv_queue_work(&mut *lp, &mut request, Some(work), Some(on_work)) };
+            unsafe { uv_queue_work(&mut *lp, &mut request, Some(work), Some(on_work)) };
             pool::run(&mut lp);
             pool::close(lp);
         });
@@ -431,7 +424,7 @@ fn open_descriptors() -> usize {
 
 /// Runs `condition` with each request of the table that is of one of these kinds, and checks
 /// that nothing is left behind and the loop still works.
-fn each(kinds: &[Kind], condition: impl Fn(&mut Loop, &Case)) {
+fn each(kinds: &[Kind], condition: impl Fn(&mut uv_loop_t, &Case)) {
     let _alone = alone();
     let mut lp = pool::new_loop();
     work_once(&mut lp);
@@ -446,13 +439,13 @@ fn each(kinds: &[Kind], condition: impl Fn(&mut Loop, &Case)) {
 }
 
 /// The loop and the pool are alive.
-fn work_once(lp: &mut Loop) {
+fn work_once(lp: &mut uv_loop_t) {
     let seen = Seen::default();
     let mut request = Request::with_data(&seen);
     // SAFETY: the request lives until the loop has run.
     unsafe {
         assert_eq!(
-            pool::uv_queue_work(lp, &mut request, Some(work), Some(on_work)),
+            uv_queue_work(lp, &mut request, Some(work), Some(on_work)),
             0
         );
     }
@@ -477,11 +470,11 @@ unsafe extern "C" fn occupy(request: *mut Request) {
 }
 
 /// Runs `call` while the pool's only thread is occupied, and then lets it go on.
-fn with_full_pool<R>(lp: &mut Loop, call: impl FnOnce(&mut Loop) -> R) -> R {
+fn with_full_pool<R>(lp: &mut uv_loop_t, call: impl FnOnce(&mut uv_loop_t) -> R) -> R {
     let gate = Barrier::new(2);
     let mut request = Request::with_data(&gate);
     // SAFETY: the request lives until the loop has run.
-    let queued = unsafe { pool::uv_queue_work(lp, &mut request, Some(occupy), None) };
+    let queued = unsafe { uv_queue_work(lp, &mut request, Some(occupy), None) };
     assert_eq!(queued, 0);
     gate.wait();
     let result = call(lp);
@@ -490,9 +483,9 @@ fn with_full_pool<R>(lp: &mut Loop, call: impl FnOnce(&mut Loop) -> R) -> R {
     result
 }
 
-fn run_without_waiting(lp: &mut Loop) {
+fn run_without_waiting(lp: &mut uv_loop_t) {
     // SAFETY: the loop is this thread's.
-    unsafe { pool::uv_run(lp, 2) };
+    unsafe { uv_run(lp, 2) };
 }
 
 #[test]
@@ -510,10 +503,6 @@ fn a_full_pool_only_delays() {
     });
 }
 
-unsafe extern "C" {
-    fn uv_stop(lp: *mut Loop);
-}
-
 #[test]
 fn a_loop_that_stops_tells_when_it_runs_again() {
     each(&ALL, |lp, case| {
@@ -522,8 +511,8 @@ fn a_loop_that_stops_tells_when_it_runs_again() {
         // SAFETY: the loop is this thread's.
         unsafe {
             uv_stop(lp);
-            assert_eq!(pool::uv_run(lp, 0), 1, "{}", case.name);
-            assert_eq!(pool::uv_loop_close(lp), -libc::EBUSY, "{}", case.name);
+            assert_eq!(uv_run(lp, 0), 1, "{}", case.name);
+            assert_eq!(uv_loop_close(lp), -libc::EBUSY, "{}", case.name);
         }
         assert_eq!(ask.seen.told(), 0, "{}", case.name);
         pool::run(lp);
@@ -612,7 +601,7 @@ fn refused_by_the_kernel() {
 }
 
 /// How many refusals were told to the program.
-fn refuse_each_call(lp: &mut Loop, case: &Case, error: c_int, and_the_rest: bool) -> u32 {
+fn refuse_each_call(lp: &mut uv_loop_t, case: &Case, error: c_int, and_the_rest: bool) -> u32 {
     let mut failed = 0;
     for first in 0..50 {
         let mut ask = Ask::new(case, World::new());
@@ -671,7 +660,7 @@ fn refused_memory() {
 }
 
 /// Makes the request in such a world, and expects this error of it.
-fn expect(lp: &mut Loop, case: &Case, world: World, error: c_int) {
+fn expect(lp: &mut uv_loop_t, case: &Case, world: World, error: c_int) {
     let mut ask = Ask::new(case, world);
     assert_eq!(ask.start(lp), 0, "{}", case.name);
     pool::run(lp);
@@ -809,29 +798,13 @@ fn fill(world: &World) {
     assert_eq!(refused.and_then(|error| error.raw_os_error()), Some(ENOSPC));
 }
 
-/// A `uv_fs_poll_t`.
-#[repr(C, align(16))]
-struct Poll([u8; 104]);
-
-unsafe extern "C" {
-    fn uv_fs_poll_init(lp: *mut Loop, handle: *mut Poll) -> c_int;
-    fn uv_fs_poll_start(
-        handle: *mut Poll,
-        cb: Option<unsafe extern "C" fn()>,
-        path: *const c_char,
-        interval: c_uint,
-    ) -> c_int;
-    fn uv_is_active(handle: *const Poll) -> c_int;
-    fn uv_close(handle: *mut Poll, cb: Option<unsafe extern "C" fn()>);
-}
-
 /// A handle that could not be started is as it was, and can be started later.
 #[test]
 fn a_watch_that_is_refused_memory() {
     let _alone = alone();
     let mut lp = pool::new_loop();
     let before = allocator::outstanding();
-    let mut handle = Box::new(Poll([0; 104]));
+    let mut handle = Box::new(garbage::<uv_fs_poll_t>());
     // SAFETY: there is room for the handle, which lives until it is closed.
     unsafe {
         assert_eq!(uv_fs_poll_init(&mut *lp, &mut *handle), 0);

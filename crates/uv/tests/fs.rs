@@ -36,17 +36,17 @@ fn a_full_disk_is_reported() {
 fn a_name_that_is_too_long_is_reported() {
     let long = CString::new(vec![b'a'; 5000]).unwrap();
     let path = long.as_ptr();
-    type Call = unsafe extern "C" fn(*mut Loop, *mut Request, *const i8, Callback) -> c_int;
+    type Call = unsafe extern "C" fn(*mut uv_loop_t, *mut uv_fs_t, *const i8, Callback) -> c_int;
     let calls: [Call; 9] = [
-        uv_fs_stat,
-        uv_fs_lstat,
-        uv_fs_unlink,
-        uv_fs_rmdir,
+        raw::uv_fs_stat,
+        raw::uv_fs_lstat,
+        raw::uv_fs_unlink,
+        raw::uv_fs_rmdir,
         uv_fs_scandir_,
-        uv_fs_opendir,
-        uv_fs_readlink,
-        uv_fs_realpath,
-        uv_fs_statfs,
+        raw::uv_fs_opendir,
+        raw::uv_fs_readlink,
+        raw::uv_fs_realpath,
+        raw::uv_fs_statfs,
     ];
     for (index, call) in calls.into_iter().enumerate() {
         // SAFETY: the path outlives the request.
@@ -57,8 +57,8 @@ fn a_name_that_is_too_long_is_reported() {
 
 /// Without flags, like the others.
 unsafe extern "C" fn uv_fs_scandir_(
-    loop_: *mut Loop,
-    req: *mut Request,
+    loop_: *mut uv_loop_t,
+    req: *mut uv_fs_t,
     path: *const i8,
     cb: Callback,
 ) -> c_int {
@@ -76,7 +76,7 @@ fn what_one_may_not_do_is_refused() {
     // SAFETY: these take no pointers. Root may do everything, so this thread stops being root
     // towards the file system.
     let fsuid = unsafe { libc::setfsuid(65534) };
-    let now = |call: &dyn Fn(*mut Request) -> c_int| {
+    let now = |call: &dyn Fn(*mut uv_fs_t) -> c_int| {
         let mut req = request();
         let result = call(&mut *req);
         assert!(req.ptr().is_null());
@@ -111,10 +111,10 @@ fn a_directory_that_vanishes_has_no_more_entries() {
     // SAFETY: the path and the directory are valid where they are used, and there is no callback.
     unsafe {
         assert_eq!(uv_fs_opendir(null_mut(), &mut *req, path.as_ptr(), None), 0);
-        let dir = req.ptr().cast::<Dir>();
+        let dir = req.ptr().cast::<uv_dir_t>();
         req.clean_up();
         std::fs::remove_dir(scratch.at("dir")).unwrap();
-        let mut entries = [Dirent {
+        let mut entries = [uv_dirent_t {
             name: null(),
             type_: 0,
         }; 3];
@@ -170,7 +170,7 @@ fn arguments_that_make_no_sense_are_refused_at_once() {
     }
     loop_.run();
     // SAFETY: nothing is there to be cleaned up.
-    unsafe { uv_fs_req_cleanup(null_mut()) };
+    unsafe { uv_fs_req_cleanup(null_mut::<uv_fs_t>()) };
 }
 
 #[test]
@@ -209,13 +209,7 @@ fn more_buffers_than_the_kernel_takes_at_once() {
     let content = std::fs::read(scratch.at("file")).unwrap();
     assert!(content == b"0123456789".repeat(MANY));
     let room = vec![0u8; 10 * MANY];
-    let into: Vec<Buf> = room
-        .chunks(10)
-        .map(|chunk| Buf {
-            base: chunk.as_ptr().cast(),
-            len: 10,
-        })
-        .collect();
+    let into: Vec<uv_buf_t> = room.chunks(10).map(uv_buf_t::new).collect();
     // SAFETY: the room outlives the requests and nobody looks at it meanwhile.
     let read = both(|loop_, req, cb| unsafe {
         uv_fs_read(loop_, req, file.0, into.as_ptr(), MANY as u32, 0, cb)
@@ -229,11 +223,11 @@ fn sizes_and_offsets_beyond_all_bounds() {
     let scratch = Scratch::new("huge");
     let file = File::open(&scratch.c("file"), libc::O_RDWR | libc::O_CREAT);
     std::fs::write(scratch.at("file"), "text").unwrap();
-    let huge = [Buf {
-        base: null(),
+    let huge = [uv_buf_t {
+        base: null_mut(),
         len: usize::MAX / 2,
     }; 3];
-    let impossible = huge.map(|buf| Buf {
+    let impossible = huge.map(|buf| uv_buf_t {
         len: usize::MAX,
         ..buf
     });
@@ -258,8 +252,8 @@ fn sizes_and_offsets_beyond_all_bounds() {
         let sent = both(|loop_, req, cb| uv_fs_sendfile(loop_, req, to.0, file.0, 1, AT_ONCE, cb));
         assert_eq!(sent, [3, 3]);
         // More than the kernel writes in one call is refused before anything is done.
-        let just_too_much = [Buf {
-            base: null(),
+        let just_too_much = [uv_buf_t {
+            base: null_mut(),
             len: AT_ONCE / 2 + 1,
         }; 2];
         let mut loop_ = OwnLoop::new();
@@ -384,8 +378,8 @@ fn times_are_set_with_fractions_now_or_not_at_all() {
         let mut req = request();
         // SAFETY: the path outlives the request, and there is no callback.
         unsafe { uv_fs_lstat(null_mut(), &mut *req, path.as_ptr(), None) };
-        let times = req.stat().times;
-        [times[0], times[1]]
+        let [access, modification, ..] = support::times(&req.stat());
+        [access, modification]
     };
     assert_eq!(set(&path, 1.25, -0.5), [0, 0]);
     assert_eq!(times(&path), [[1, 250_000_000], [-1, 500_000_000]]);
@@ -416,7 +410,7 @@ fn scanned_names_stay_until_the_end() {
             200
         );
         let mut names = Vec::new();
-        let mut entry = Dirent {
+        let mut entry = uv_dirent_t {
             name: null(),
             type_: 0,
         };
@@ -458,18 +452,16 @@ fn a_file_is_described_as_the_system_describes_it() {
         0,
         0,
     ];
-    assert_eq!(ours.numbers, expected);
-    assert_eq!(
-        (ours.mode() & 0o777, ours.size()),
-        (theirs.mode() & 0o777, 4)
-    );
-    assert_eq!(ours.times[0], [theirs.atime(), theirs.atime_nsec()]);
-    assert_eq!(ours.times[1], [theirs.mtime(), theirs.mtime_nsec()]);
-    assert_eq!(ours.times[2], [theirs.ctime(), theirs.ctime_nsec()]);
+    assert_eq!(numbers(&ours), expected);
+    assert_eq!(ours.st_size, 4);
+    let times = times(&ours);
+    assert_eq!(times[0], [theirs.atime(), theirs.atime_nsec()]);
+    assert_eq!(times[1], [theirs.mtime(), theirs.mtime_nsec()]);
+    assert_eq!(times[2], [theirs.ctime(), theirs.ctime_nsec()]);
     if let Ok(birth) = theirs.created() {
         let since = birth.duration_since(std::time::UNIX_EPOCH).unwrap();
         let birth = [since.as_secs() as i64, i64::from(since.subsec_nanos())];
-        assert_eq!(ours.times[3], birth);
+        assert_eq!(times[3], birth);
     }
     req.clean_up();
 }
@@ -477,7 +469,7 @@ fn a_file_is_described_as_the_system_describes_it() {
 /// Keeps a worker busy until the test lets go.
 static GATE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
-unsafe extern "C" fn wait_at_gate(_: *mut Work) {
+unsafe extern "C" fn wait_at_gate(_: *mut uv_work_t) {
     drop(GATE.lock().unwrap());
 }
 
@@ -489,7 +481,7 @@ fn what_no_worker_has_yet_can_be_cancelled() {
     let file = File::open(&path, libc::O_RDWR);
     let bufs = repeated(b"lost", 9);
     let mut loop_ = OwnLoop::new();
-    let mut workers: Vec<Work> = (0..64).map(|_| Work([0; 128])).collect();
+    let mut workers: Vec<uv_work_t> = (0..64).map(|_| zeroed()).collect();
     let mut requests = [request(), request(), request(), request()];
     let gate = GATE.lock().unwrap();
     // SAFETY: all that is pointed to outlives the run.
@@ -511,8 +503,8 @@ fn what_no_worker_has_yet_can_be_cancelled() {
         assert_eq!(uv_fs_stat(loop_.ptr(), stat, path.as_ptr(), cb), 0);
         assert_eq!(uv_fs_close(loop_.ptr(), close, file.0, cb), 0);
         for req in [rename, write, stat, close] {
-            assert_eq!(uv_cancel(req.cast()), 0);
-            assert_eq!(uv_cancel(req.cast()), 0, "it is cancelled already");
+            assert_eq!(uv_cancel(req), 0);
+            assert_eq!(uv_cancel(req), 0, "it is cancelled already");
         }
     }
     drop(gate);

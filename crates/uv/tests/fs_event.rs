@@ -1,6 +1,7 @@
 //! File system event handles, through the C interface, as far as libuv has them on Linux: what
 //! is told is what the original was seen to tell.
 
+#[path = "support/watching.rs"]
 mod watching;
 
 use std::ffi::{CStr, c_char, c_int};
@@ -17,29 +18,29 @@ fn a_directory_tells_what_happens_to_its_entries() {
     watching.add(&root.0, 0).unwrap();
     assert_eq!(watching.events(), []);
     root.write("new");
-    let created = [("new", RENAME), ("new", CHANGE)];
+    let created = [("new", UV_RENAME), ("new", UV_CHANGE)];
     assert_eq!(watching.events(), pairs(&created));
     fs::set_permissions(root.at("new"), fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(watching.events(), pairs(&[("new", CHANGE)]));
+    assert_eq!(watching.events(), pairs(&[("new", UV_CHANGE)]));
     fs::rename(root.at("new"), root.at("other")).unwrap();
     assert_eq!(
         watching.events(),
-        pairs(&[("new", RENAME), ("other", RENAME)])
+        pairs(&[("new", UV_RENAME), ("other", UV_RENAME)])
     );
     fs::rename(root.at("other"), outside.at("other")).unwrap();
-    assert_eq!(watching.events(), pairs(&[("other", RENAME)]));
+    assert_eq!(watching.events(), pairs(&[("other", UV_RENAME)]));
     fs::rename(outside.at("other"), root.at("back")).unwrap();
-    assert_eq!(watching.events(), pairs(&[("back", RENAME)]));
+    assert_eq!(watching.events(), pairs(&[("back", UV_RENAME)]));
     fs::remove_file(root.at("back")).unwrap();
-    assert_eq!(watching.events(), pairs(&[("back", RENAME)]));
+    assert_eq!(watching.events(), pairs(&[("back", UV_RENAME)]));
     fs::create_dir(root.at("sub")).unwrap();
     root.write("sub/hidden");
     assert_eq!(
         watching.events(),
-        pairs(&[("sub", RENAME)]),
+        pairs(&[("sub", UV_RENAME)]),
         "what is below is not told"
     );
-    let anything = RENAME | CHANGE;
+    let anything = UV_RENAME | UV_CHANGE;
     fs::set_permissions(root.at("sub"), fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(watching.events(), pairs(&[("sub", anything)]));
     fs::set_permissions(&root.0, fs::Permissions::from_mode(0o700)).unwrap();
@@ -62,9 +63,18 @@ fn a_file_goes_by_its_last_name_and_ends_when_it_is_replaced() {
     assert_eq!(watching.events(), [], "opening changes nothing");
     root.write("file");
     let events = watching.events();
-    assert!(!events.is_empty() && events.iter().all(|event| *event == ("file".into(), CHANGE)));
+    assert!(
+        !events.is_empty()
+            && events
+                .iter()
+                .all(|event| *event == ("file".into(), UV_CHANGE))
+    );
     fs::rename(root.at("next"), root.at("file")).unwrap();
-    let replaced = [("file", CHANGE), ("file", RENAME), ("file", RENAME)];
+    let replaced = [
+        ("file", UV_CHANGE),
+        ("file", UV_RENAME),
+        ("file", UV_RENAME),
+    ];
     assert_eq!(
         watching.events(),
         pairs(&replaced),
@@ -77,8 +87,14 @@ fn a_file_goes_by_its_last_name_and_ends_when_it_is_replaced() {
     // The path can be watched again, by the same handle.
     let path = c_path(&root.at("file"));
     // SAFETY: an initialised handle and a C string.
-    let again =
-        unsafe { uv_fs_event_start(&mut *watching.handles[handle], collect, path.as_ptr(), 0) };
+    let again = unsafe {
+        uv_fs_event_start(
+            &mut *watching.handles[handle],
+            Some(collect),
+            path.as_ptr(),
+            0,
+        )
+    };
     assert_eq!(again, 0);
     root.write("file");
     assert!(!watching.events().is_empty());
@@ -106,7 +122,7 @@ fn many_watchers_share_a_path() {
     watching.stop(0);
     let path = c_path(&root.at("file"));
     // SAFETY: an initialised handle and a C string.
-    unsafe { uv_fs_event_start(&mut *watching.handles[0], collect, path.as_ptr(), 0) };
+    unsafe { uv_fs_event_start(&mut *watching.handles[0], Some(collect), path.as_ptr(), 0) };
     touch();
     let seen: Vec<usize> = watching.drain().iter().map(|seen| seen.handle).collect();
     // The kernel joins equal records that follow each other, so one or two are told.
@@ -139,28 +155,28 @@ fn errors_are_told_at_once() {
     );
     let handle = watching.add(&root.0, 0).unwrap();
     let path = c_path(&root.0);
-    let raw: *mut Handle = &mut *watching.handles[handle];
+    let raw: *mut uv_fs_event_t = &mut *watching.handles[handle];
     // SAFETY: an initialised handle.
     unsafe {
         assert_eq!(
-            uv_fs_event_start(raw, collect, path.as_ptr(), 0),
+            uv_fs_event_start(raw, Some(collect), path.as_ptr(), 0),
             UV_EINVAL,
             "started"
         );
         assert_eq!(
-            uv_fs_event_start(raw, collect, std::ptr::null(), 0),
+            uv_fs_event_start(raw, Some(collect), std::ptr::null(), 0),
             UV_EINVAL
         );
         assert_eq!(uv_fs_event_stop(raw), 0);
         assert_eq!(uv_fs_event_stop(raw), 0, "twice is no error");
         assert_eq!(
-            uv_fs_event_start(raw, collect, std::ptr::null(), 0),
+            uv_fs_event_start(raw, Some(collect), std::ptr::null(), 0),
             UV_EINVAL
         );
         assert_eq!(uv_is_active(raw), 0);
         uv_close(raw, None);
         assert_eq!(
-            uv_fs_event_start(raw, collect, path.as_ptr(), 0),
+            uv_fs_event_start(raw, Some(collect), path.as_ptr(), 0),
             UV_EINVAL,
             "closing"
         );
@@ -176,7 +192,7 @@ fn the_path_needs_room() {
     let handle = watching.add(&root.0, 0).unwrap();
     let path = c_path(&root.0);
     let len = path.count_bytes();
-    let raw: *mut Handle = &mut *watching.handles[handle];
+    let raw: *mut uv_fs_event_t = &mut *watching.handles[handle];
     let mut buffer = [1; 256];
     let mut get = |mut size: usize| {
         // SAFETY: an initialised handle, and a buffer at least that large.
@@ -191,7 +207,7 @@ fn the_path_needs_room() {
     assert_eq!(unsafe { CStr::from_ptr(buffer.as_ptr()) }, &*path);
     watching.stop(handle);
     let mut size = 256;
-    let raw: *mut Handle = &mut *watching.handles[handle];
+    let raw: *mut uv_fs_event_t = &mut *watching.handles[handle];
     // SAFETY: as above.
     let code = unsafe { uv_fs_event_getpath(raw, buffer.as_mut_ptr(), &mut size) };
     assert_eq!(code, UV_EINVAL, "a stopped handle has none");
@@ -201,7 +217,7 @@ fn the_path_needs_room() {
 static VICTIMS: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(Vec::new());
 
 unsafe extern "C" fn stop_all(
-    handle: *mut Handle,
+    handle: *mut uv_fs_event_t,
     name: *const c_char,
     events: c_int,
     status: c_int,
@@ -210,7 +226,7 @@ unsafe extern "C" fn stop_all(
     unsafe {
         collect(handle, name, events, status);
         for victim in VICTIMS.lock().unwrap().drain(..) {
-            let victim: *mut Handle = std::ptr::with_exposed_provenance_mut(victim);
+            let victim: *mut uv_fs_event_t = std::ptr::with_exposed_provenance_mut(victim);
             match victim == handle {
                 true => uv_close(victim, None),
                 false => drop(uv_fs_event_stop(victim)),
@@ -228,7 +244,7 @@ fn a_callback_may_stop_and_close_any_watcher() {
     watching.add(&root.0, RECURSIVE).unwrap();
     watching.add(&other.0, 0).unwrap();
     let survivor = watching.add(&other.0, 0).unwrap();
-    let address = |handle: &mut Box<Handle>| (&raw mut **handle).expose_provenance();
+    let address = |handle: &mut Box<uv_fs_event_t>| (&raw mut **handle).expose_provenance();
     *VICTIMS.lock().unwrap() = watching.handles[..3].iter_mut().map(address).collect();
     for name in ["a", "b", "c"] {
         root.write(name);

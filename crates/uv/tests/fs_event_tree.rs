@@ -1,5 +1,6 @@
 //! Recursive watching, through the C interface. libuv has none on Linux; this is ours.
 
+#[path = "support/watching.rs"]
 mod watching;
 
 use std::collections::BTreeMap;
@@ -19,23 +20,26 @@ fn a_tree_is_watched_with_relative_names() {
     assert_eq!(watching.events(), [], "what is there is not told");
     root.write("a/b/old");
     let events = watching.events();
-    assert!(events.contains(&("a/b/old".into(), CHANGE)), "{events:?}");
+    assert!(
+        events.contains(&("a/b/old".into(), UV_CHANGE)),
+        "{events:?}"
+    );
     root.write("a/new");
     assert_eq!(
         watching.events(),
-        pairs(&[("a/new", RENAME), ("a/new", CHANGE)])
+        pairs(&[("a/new", UV_RENAME), ("a/new", UV_CHANGE)])
     );
     fs::set_permissions(root.at("a/b"), fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(
         watching.events(),
-        pairs(&[("a/b", RENAME | CHANGE)]),
+        pairs(&[("a/b", UV_RENAME | UV_CHANGE)]),
         "once, by the directory above"
     );
     fs::remove_file(root.at("a/b/old")).unwrap();
     fs::remove_dir(root.at("a/b")).unwrap();
     assert_eq!(
         watching.events(),
-        pairs(&[("a/b/old", RENAME), ("a/b", RENAME)])
+        pairs(&[("a/b/old", UV_RENAME), ("a/b", UV_RENAME)])
     );
 }
 
@@ -51,19 +55,23 @@ fn new_directories_are_picked_up_with_what_is_in_them() {
     let mut events = watching.events();
     events.sort();
     let expected = [
-        ("x", RENAME),
-        ("x/one", RENAME),
-        ("x/y", RENAME),
-        ("x/y/z", RENAME),
-        ("x/y/z/two", RENAME),
+        ("x", UV_RENAME),
+        ("x/one", UV_RENAME),
+        ("x/y", UV_RENAME),
+        ("x/y/z", UV_RENAME),
+        ("x/y/z/two", UV_RENAME),
     ];
     assert_eq!(events, pairs(&expected), "each once");
     root.write("x/y/z/three");
-    let created = [("x/y/z/three", RENAME), ("x/y/z/three", CHANGE)];
+    let created = [("x/y/z/three", UV_RENAME), ("x/y/z/three", UV_CHANGE)];
     assert_eq!(watching.events(), pairs(&created));
     fs::remove_file(root.at("x/one")).unwrap();
     root.write("x/one");
-    let again = [("x/one", RENAME), ("x/one", RENAME), ("x/one", CHANGE)];
+    let again = [
+        ("x/one", UV_RENAME),
+        ("x/one", UV_RENAME),
+        ("x/one", UV_CHANGE),
+    ];
     assert_eq!(
         watching.events(),
         pairs(&again),
@@ -80,21 +88,25 @@ fn directories_move_in_out_and_about() {
     let mut watching = Watching::new();
     watching.add(&root.0, RECURSIVE).unwrap();
     fs::rename(outside.at("tree"), root.at("in")).unwrap();
-    let moved_in = [("in", RENAME), ("in/sub", RENAME), ("in/sub/file", RENAME)];
+    let moved_in = [
+        ("in", UV_RENAME),
+        ("in/sub", UV_RENAME),
+        ("in/sub/file", UV_RENAME),
+    ];
     assert_eq!(watching.events(), pairs(&moved_in));
     fs::rename(root.at("in"), root.at("there")).unwrap();
     let moved = [
-        ("in", RENAME),
-        ("there", RENAME),
-        ("there/sub", RENAME),
-        ("there/sub/file", RENAME),
+        ("in", UV_RENAME),
+        ("there", UV_RENAME),
+        ("there/sub", UV_RENAME),
+        ("there/sub/file", UV_RENAME),
     ];
     assert_eq!(watching.events(), pairs(&moved));
     root.write("there/sub/more");
-    let created = [("there/sub/more", RENAME), ("there/sub/more", CHANGE)];
+    let created = [("there/sub/more", UV_RENAME), ("there/sub/more", UV_CHANGE)];
     assert_eq!(watching.events(), pairs(&created), "by its new name");
     fs::rename(root.at("there"), outside.at("out")).unwrap();
-    assert_eq!(watching.events(), pairs(&[("there", RENAME)]));
+    assert_eq!(watching.events(), pairs(&[("there", UV_RENAME)]));
     outside.write("out/sub/unseen");
     assert_eq!(watching.events(), [], "what has left is not watched");
 }
@@ -110,7 +122,7 @@ fn links_are_not_followed_below_the_root() {
     let mut watching = Watching::new();
     watching.add(&link.at("link"), RECURSIVE).unwrap();
     std::os::unix::fs::symlink(&outside.0, root.at("after")).unwrap();
-    assert_eq!(watching.events(), pairs(&[("after", RENAME)]));
+    assert_eq!(watching.events(), pairs(&[("after", UV_RENAME)]));
     outside.write("file");
     outside.write("sub/file");
     assert_eq!(watching.events(), []);
@@ -123,7 +135,11 @@ fn a_recursive_watch_of_a_file_is_a_plain_one() {
     let mut watching = Watching::new();
     watching.add(&root.at("file"), RECURSIVE).unwrap();
     fs::remove_file(root.at("file")).unwrap();
-    let removed = [("file", CHANGE), ("file", RENAME), ("file", RENAME)];
+    let removed = [
+        ("file", UV_CHANGE),
+        ("file", UV_RENAME),
+        ("file", UV_RENAME),
+    ];
     assert_eq!(watching.events(), pairs(&removed));
 }
 
@@ -149,10 +165,10 @@ fn a_tree_may_be_deeper_than_a_path_is_long() {
         let deepest = vec![&*name; depth].join("/");
         let events = watching.events();
         assert_eq!(events.len(), depth);
-        assert_eq!(events[depth - 1], (deepest.clone(), RENAME));
+        assert_eq!(events[depth - 1], (deepest.clone(), UV_RENAME));
         let file = libc::openat(at, c"file".as_ptr(), libc::O_CREAT | libc::O_WRONLY, 0o644);
         assert!(file >= 0);
-        assert_eq!(watching.events(), [(format!("{deepest}/file"), RENAME)]);
+        assert_eq!(watching.events(), [(format!("{deepest}/file"), UV_RENAME)]);
         libc::close(file);
         libc::close(at);
     }
@@ -185,10 +201,16 @@ fn a_lost_record_is_told_and_made_up_for() {
             .filter(|s| s.handle == handle && s.name.is_none())
             .collect();
         assert_eq!(unnamed.len(), 1);
-        assert_eq!((unnamed[0].events, unnamed[0].status), (RENAME | CHANGE, 0));
+        assert_eq!(
+            (unnamed[0].events, unnamed[0].status),
+            (UV_RENAME | UV_CHANGE, 0)
+        );
     }
     root.write("lost/below/file");
-    let file = [("lost/below/file", RENAME), ("lost/below/file", CHANGE)];
+    let file = [
+        ("lost/below/file", UV_RENAME),
+        ("lost/below/file", UV_CHANGE),
+    ];
     assert_eq!(
         watching.events(),
         pairs(&file),
@@ -213,7 +235,7 @@ fn a_forked_child_watches_for_itself() {
             let quiet = watching.drain().is_empty();
             root.write("a/b/file");
             let events = watching.events();
-            let right = events == pairs(&[("a/b/file", RENAME), ("a/b/file", CHANGE)]);
+            let right = events == pairs(&[("a/b/file", UV_RENAME), ("a/b/file", UV_CHANGE)]);
             libc::_exit(
                 c_int::from(forked != 0) | c_int::from(!quiet) << 1 | c_int::from(!right) << 2,
             );
@@ -224,7 +246,7 @@ fn a_forked_child_watches_for_itself() {
     }
     let events = watching.events();
     assert!(
-        events.contains(&("a/b/file".into(), CHANGE)),
+        events.contains(&("a/b/file".into(), UV_CHANGE)),
         "the parent goes on: {events:?}"
     );
     assert_eq!(events.iter().filter(|event| event.0 == "before").count(), 4);
@@ -350,7 +372,7 @@ fn changes_by_others_meanwhile_leave_no_difference() {
             let is_end = |seen: &Seen| seen.name.as_deref() == Some("the end");
             let mut ended = false;
             while !ended {
-                watching.run(RUN_ONCE);
+                watching.run(UV_RUN_ONCE);
                 ended = watching.log.iter().any(is_end);
                 let seen = std::mem::take(&mut *watching.log);
                 believe(&mut known, &root.0, &seen);
@@ -391,7 +413,7 @@ fn run_out_of_watches(root: &Root) -> c_int {
         return 4;
     }
     root.write("0/3/file");
-    match watching.events() == pairs(&[("3/file", RENAME), ("3/file", CHANGE)]) {
+    match watching.events() == pairs(&[("3/file", UV_RENAME), ("3/file", UV_CHANGE)]) {
         true => 0,
         false => 5,
     }

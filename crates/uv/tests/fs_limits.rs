@@ -49,7 +49,7 @@ fn no_descriptors_left() {
     let lowest = (0..200).map(|_| File::open(&from, libc::O_RDONLY).0).min();
     let free = lowest.expect("some were opened");
     let old = limit(libc::RLIMIT_NOFILE, free as u64);
-    let mut twice = |call: &dyn Fn(*mut Loop, *mut Request, Callback) -> c_int| {
+    let mut twice = |call: &dyn Fn(*mut uv_loop_t, *mut uv_fs_t, Callback) -> c_int| {
         let mut req = request();
         let now = call(std::ptr::null_mut(), &mut *req, None);
         assert!(req.ptr().is_null());

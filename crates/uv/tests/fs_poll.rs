@@ -3,32 +3,9 @@
 #[path = "support/fs.rs"]
 mod support;
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::c_int;
 use std::ptr::null_mut;
-use support::{Loop, OwnLoop, Scratch, Stat, uv_run};
-
-/// A `uv_fs_poll_t`, whose first word is the program's.
-#[repr(C, align(16))]
-struct Poll {
-    data: *mut c_void,
-    rest: [u8; 96],
-}
-
-type PollCb = unsafe extern "C" fn(*mut Poll, c_int, *const Stat, *const Stat);
-
-unsafe extern "C" {
-    fn uv_fs_poll_init(loop_: *mut Loop, handle: *mut Poll) -> c_int;
-    fn uv_fs_poll_start(
-        handle: *mut Poll,
-        cb: Option<PollCb>,
-        path: *const c_char,
-        interval: c_uint,
-    ) -> c_int;
-    fn uv_fs_poll_stop(handle: *mut Poll) -> c_int;
-    fn uv_fs_poll_getpath(handle: *mut Poll, buffer: *mut c_char, size: *mut usize) -> c_int;
-    fn uv_is_active(handle: *const Poll) -> c_int;
-    fn uv_close(handle: *mut Poll, cb: Option<unsafe extern "C" fn(*mut Poll)>);
-}
+use support::*;
 
 /// What the callbacks of one handle have seen.
 #[derive(Default)]
@@ -36,19 +13,19 @@ struct Seen {
     calls: Vec<(c_int, u64, u64)>,
     closed: u32,
     /// What the callback does: called with the handle and the number of calls so far.
-    act: Option<Box<dyn FnMut(*mut Poll, usize)>>,
+    act: Option<Box<dyn FnMut(*mut uv_fs_poll_t, usize)>>,
 }
 
 unsafe extern "C" fn changed(
-    handle: *mut Poll,
+    handle: *mut uv_fs_poll_t,
     status: c_int,
-    before: *const Stat,
-    now: *const Stat,
+    before: *const uv_stat_t,
+    now: *const uv_stat_t,
 ) {
     // SAFETY: `data` is a Seen that outlives the handle; both descriptions are valid now.
     unsafe {
         let seen = (*handle).data.cast::<Seen>();
-        let call = (status, (*before).size(), (*now).size());
+        let call = (status, (*before).st_size, (*now).st_size);
         (*seen).calls.push(call);
         let count = (*seen).calls.len();
         if let Some(mut act) = (*seen).act.take() {
@@ -58,14 +35,14 @@ unsafe extern "C" fn changed(
     }
 }
 
-unsafe extern "C" fn closed(handle: *mut Poll) {
+unsafe extern "C" fn closed(handle: *mut uv_fs_poll_t) {
     // SAFETY: as above.
     unsafe { (*(*handle).data.cast::<Seen>()).closed += 1 };
 }
 
 struct Fixture {
     loop_: OwnLoop,
-    handle: Box<Poll>,
+    handle: Box<uv_fs_poll_t>,
     seen: Box<Seen>,
 }
 
@@ -73,9 +50,9 @@ impl Fixture {
     fn new() -> Fixture {
         let mut seen = Box::new(Seen::default());
         let mut loop_ = OwnLoop::new();
-        let mut handle = Box::new(Poll {
+        let mut handle = Box::new(uv_fs_poll_t {
             data: (&raw mut *seen).cast(),
-            rest: [0; 96],
+            ..garbage()
         });
         // SAFETY: there is room for a handle, which lives as long as the loop.
         unsafe { assert_eq!(uv_fs_poll_init(loop_.ptr(), &mut *handle), 0) };
@@ -193,7 +170,7 @@ fn the_path_is_the_handles_own() {
     let expected = scratch.c("nothing");
     let expected = expected.to_bytes_with_nul();
     let mut buffer = vec![1u8; 4096];
-    let mut getpath = |handle: &mut Poll, mut size: usize| {
+    let mut getpath = |handle: &mut uv_fs_poll_t, mut size: usize| {
         // SAFETY: the handle is initialised, and the buffer is larger than any size given.
         let code = unsafe { uv_fs_poll_getpath(handle, buffer.as_mut_ptr().cast(), &mut size) };
         (code, size, buffer[..expected.len()].to_vec())

@@ -58,15 +58,6 @@ unsafe extern "C" fn free(at: *mut c_void) {
     unsafe { libc::free(at) }
 }
 
-unsafe extern "C" {
-    fn uv_replace_allocator(
-        m: unsafe extern "C" fn(usize) -> *mut c_void,
-        r: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
-        c: unsafe extern "C" fn(usize, usize) -> *mut c_void,
-        f: unsafe extern "C" fn(*mut c_void),
-    ) -> c_int;
-}
-
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
     Tcp,
@@ -77,11 +68,11 @@ enum Kind {
 /// Two ends; what the first says, the second says back.
 struct Echo {
     kind: Kind,
-    ends: [Object; 2],
-    server: Object,
-    connect: Object,
+    ends: [Room; 2],
+    server: Room,
+    connect: Room,
     /// The request of each end, and whether it is in use.
-    requests: [(Object, bool); 2],
+    requests: [(Room, bool); 2],
     addresses: [libc::sockaddr_in; 2],
     room: [u8; 64],
     rounds: u32,
@@ -105,17 +96,17 @@ impl Echo {
         let (request, is_used) = &mut self.requests[end];
         assert!(!std::mem::replace(is_used, true), "reported before");
         request.data = owner;
-        let buf = Buf {
+        let buf = uv_buf_t {
             base: TEXT.as_ptr().cast_mut().cast(),
             len: TEXT.len(),
         };
-        let to = (&raw const self.addresses[1 - end]).cast();
+        let to = &raw const self.addresses[1 - end];
         let handle = &raw mut self.ends[end];
         // SAFETY: handle and request live until the loop has run.
         let begun = unsafe {
             match self.kind {
-                Kind::Udp => uv_udp_send(request, handle, &buf, 1, to, on_said),
-                _ => uv_write(request, handle, &buf, 1, on_said),
+                Kind::Udp => uv_udp_send(request, handle, &buf, 1, to, Some(on_said)),
+                _ => uv_write(request, handle, &buf, 1, Some(on_said)),
             }
         };
         assert_eq!(begun, 0);
@@ -152,18 +143,18 @@ unsafe extern "C" fn on_said(request: Handle, status: c_int) {
     echo.requests[end].1 = false;
 }
 
-unsafe extern "C" fn on_alloc(handle: Handle, _suggested: usize, buf: *mut Buf) {
+unsafe extern "C" fn on_alloc(handle: Handle, _suggested: usize, buf: *mut uv_buf_t) {
     // SAFETY: the handle is one of the test's, and `buf` is libuv's to be filled.
     unsafe {
         let room = &mut echo_of(handle).room;
-        *buf = Buf {
+        *buf = uv_buf_t {
             base: room.as_mut_ptr().cast(),
             len: room.len(),
         };
     }
 }
 
-unsafe extern "C" fn on_read(handle: Handle, count: isize, _buf: *const Buf) {
+unsafe extern "C" fn on_read(handle: Handle, count: isize, _buf: *const uv_buf_t) {
     // SAFETY: the handle is one of the test's.
     let echo = unsafe { echo_of(handle) };
     if count != 0 && echo.rounds < WARM_UP + ROUNDS {
@@ -174,7 +165,7 @@ unsafe extern "C" fn on_read(handle: Handle, count: isize, _buf: *const Buf) {
 unsafe extern "C" fn on_datagram(
     handle: Handle,
     count: isize,
-    buf: *const Buf,
+    buf: *const uv_buf_t,
     from: *const libc::sockaddr,
     _flags: c_uint,
 ) {
@@ -190,7 +181,7 @@ unsafe extern "C" fn on_connection(server: Handle, status: c_int) {
     unsafe {
         let end = &raw mut echo_of(server).ends[1];
         assert_eq!(uv_accept(server, end), 0);
-        assert_eq!(uv_read_start(end, on_alloc, on_read), 0);
+        assert_eq!(uv_read_start(end, Some(on_alloc), Some(on_read)), 0);
         uv_close(server, None);
     }
 }
@@ -200,7 +191,10 @@ unsafe extern "C" fn on_connect(request: Handle, status: c_int) {
     // SAFETY: as above.
     unsafe {
         let echo = echo_of(request);
-        assert_eq!(uv_read_start(&mut echo.ends[0], on_alloc, on_read), 0);
+        assert_eq!(
+            uv_read_start(&mut echo.ends[0], Some(on_alloc), Some(on_read)),
+            0
+        );
         echo.say(0);
     }
 }
@@ -209,10 +203,10 @@ impl Echo {
     fn new(kind: Kind) -> Box<Echo> {
         let mut echo = Box::new(Echo {
             kind,
-            ends: [Object::new(), Object::new()],
-            server: Object::new(),
-            connect: Object::new(),
-            requests: [(Object::new(), false), (Object::new(), false)],
+            ends: [Room::default(), Room::default()],
+            server: Room::default(),
+            connect: Room::default(),
+            requests: [(Room::default(), false), (Room::default(), false)],
             addresses: [loopback(), loopback()],
             room: [0; 64],
             rounds: 0,
@@ -229,13 +223,10 @@ impl Echo {
     /// # Safety
     ///
     /// The loop is open, and this outlives its run.
-    unsafe fn begin(&mut self, loop_: *mut Loop, path: &std::ffi::CStr) {
+    unsafe fn begin(&mut self, loop_: *mut uv_loop_t, path: &std::ffi::CStr) {
         let (server, connect) = (&raw mut self.server, &raw mut self.connect);
         let ends = self.ends.each_mut().map(|end| &raw mut *end);
-        let addresses = self
-            .addresses
-            .each_mut()
-            .map(|address| (&raw mut *address).cast());
+        let addresses = self.addresses.each_mut().map(|address| &raw mut *address);
         let mut len = size_of::<libc::sockaddr_in>() as c_int;
         // SAFETY: the handles stay where they are, as the caller sees to.
         unsafe {
@@ -245,7 +236,7 @@ impl Echo {
                         assert_eq!(uv_udp_init(loop_, end), 0);
                         assert_eq!(uv_udp_bind(end, address, 0), 0);
                         assert_eq!(uv_udp_getsockname(end, address, &mut len), 0);
-                        assert_eq!(uv_udp_recv_start(end, on_alloc, on_datagram), 0);
+                        assert_eq!(uv_udp_recv_start(end, Some(on_alloc), Some(on_datagram)), 0);
                     }
                     self.say(0);
                 }
@@ -254,10 +245,10 @@ impl Echo {
                         assert_eq!(uv_tcp_init(loop_, handle), 0);
                     }
                     assert_eq!(uv_tcp_bind(server, addresses[0], 0), 0);
-                    assert_eq!(uv_listen(server, 1, on_connection), 0);
+                    assert_eq!(uv_listen(server, 1, Some(on_connection)), 0);
                     assert_eq!(uv_tcp_getsockname(server, addresses[0], &mut len), 0);
                     assert_eq!(
-                        uv_tcp_connect(connect, ends[0], addresses[0], on_connect),
+                        uv_tcp_connect(connect, ends[0], addresses[0], Some(on_connect)),
                         0
                     );
                 }
@@ -266,8 +257,8 @@ impl Echo {
                         assert_eq!(uv_pipe_init(loop_, handle, 0), 0);
                     }
                     assert_eq!(uv_pipe_bind(server, path.as_ptr()), 0);
-                    assert_eq!(uv_listen(server, 1, on_connection), 0);
-                    uv_pipe_connect(connect, ends[0], path.as_ptr(), on_connect);
+                    assert_eq!(uv_listen(server, 1, Some(on_connection)), 0);
+                    uv_pipe_connect(connect, ends[0], path.as_ptr(), Some(on_connect));
                 }
             }
         }
@@ -277,7 +268,8 @@ impl Echo {
 #[test]
 fn messages_do_not_allocate() {
     // SAFETY: nothing has been allocated through libuv yet.
-    let replaced = unsafe { uv_replace_allocator(malloc, realloc, calloc, free) };
+    let replaced =
+        unsafe { uv_replace_allocator(Some(malloc), Some(realloc), Some(calloc), Some(free)) };
     assert_eq!(replaced, 0);
     let path = std::env::temp_dir().join(format!("messages-{}", std::process::id()));
     let path = path.into_os_string().into_encoded_bytes();

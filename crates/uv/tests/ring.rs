@@ -19,15 +19,15 @@ use system::must_succeed_in_child;
 /// How many requests a ring takes.
 const ENTRIES: usize = 256;
 
-fn cancel(request: &mut Request) -> c_int {
+fn cancel(request: &mut uv_fs_t) -> c_int {
     // SAFETY: the request was submitted.
-    unsafe { uv_cancel((&raw mut *request).cast()) }
+    unsafe { uv_cancel(&raw mut *request) }
 }
 
 /// A read from a pipe without anything in it, which waits on the ring.
 struct Waiting {
-    request: Box<Request>,
-    room: Room,
+    request: Box<uv_fs_t>,
+    room: Memory,
     from: PipeReader,
     to: PipeWriter,
 }
@@ -37,7 +37,7 @@ impl Waiting {
         let (from, to) = std::io::pipe().unwrap();
         let mut waiting = Waiting {
             request: request(),
-            room: Room::new(4),
+            room: Memory::new(4),
             from,
             to,
         };
@@ -76,10 +76,10 @@ fn each_completion_counts_as_an_event() {
         for _ in 0..3 {
             stat_on(&mut loop_, c"/dev/null");
         }
-        let mut metrics = [0; 16];
+        let mut metrics = garbage();
         // SAFETY: there is room for them.
         assert_eq!(unsafe { uv_metrics_info(loop_.ptr(), &mut metrics) }, 0);
-        metrics[1]
+        metrics.events
     });
     assert_eq!(events, [3, 3]);
 }
@@ -125,11 +125,11 @@ fn a_loop_that_sleeps_is_woken() {
             // SAFETY: the loop is ours. There was no fork, and nothing changes.
             assert_eq!(unsafe { uv_loop_fork(loop_.ptr()) }, 0);
         }
-        let mut metrics = [0; 16];
+        let mut metrics = garbage();
         // SAFETY: there is room for them.
         assert_eq!(unsafe { uv_metrics_info(loop_.ptr(), &mut metrics) }, 0);
         assert_eq!(
-            metrics[1..3],
+            [metrics.events, metrics.events_waiting],
             [3, 0],
             "no event was there before the loop slept"
         );
@@ -142,7 +142,7 @@ fn a_read_that_waits_can_be_cancelled() {
     for poller in POLLERS {
         let mut loop_ = ring_loop_on(poller);
         let (mut one, other) = (Waiting::begin(&mut loop_), Waiting::begin(&mut loop_));
-        assert_eq!(turn_once(&mut loop_, NOWAIT), 1, "the loop is alive");
+        assert_eq!(turn_once(&mut loop_, UV_RUN_NOWAIT), 1, "the loop is alive");
         // SAFETY: the loop is ours.
         assert_eq!(unsafe { uv_loop_close(loop_.ptr()) }, -libc::EBUSY);
         assert_eq!(cancel(&mut one.request), 0);
@@ -152,7 +152,7 @@ fn a_read_that_waits_can_be_cancelled() {
             0,
             "nothing is told before the loop runs"
         );
-        turn_once(&mut loop_, ONCE);
+        turn_once(&mut loop_, UV_RUN_ONCE);
         assert_eq!(one.request.result(), -libc::ECANCELED, "{poller}");
         one.request.clean_up();
         one.to.write_all(b"rest").unwrap();
@@ -226,7 +226,7 @@ fn what_a_ring_has_no_room_for_is_the_pools() {
     for poller in POLLERS {
         let mut loop_ = ring_loop_on(poller);
         let (from, mut to) = std::io::pipe().unwrap();
-        let mut requests: Vec<_> = (0..REQUESTS).map(|_| (request(), Room::new(1))).collect();
+        let mut requests: Vec<_> = (0..REQUESTS).map(|_| (request(), Memory::new(1))).collect();
         for (request, room) in &mut requests {
             let (buf, fd) = (room.buf(), from.as_raw_fd());
             // SAFETY: the request and its memory live until it is done.
@@ -254,7 +254,7 @@ fn what_a_ring_has_no_room_for_is_the_pools() {
 }
 
 /// A request that reads from `/dev/zero` and makes another when it is done.
-unsafe extern "C" fn read_again(request: *mut Request) {
+unsafe extern "C" fn read_again(request: *mut uv_fs_t) {
     // SAFETY: the request is done; `data`, which is its first field, points to the chain.
     unsafe {
         let chain = request.cast::<*mut Chain>().read();
@@ -268,9 +268,9 @@ unsafe extern "C" fn read_again(request: *mut Request) {
 }
 
 struct Chain {
-    loop_: *mut Loop,
+    loop_: *mut uv_loop_t,
     file: c_int,
-    room: Room,
+    room: Memory,
     done: u32,
     left: u32,
 }
@@ -279,7 +279,7 @@ impl Chain {
     /// # Safety
     ///
     /// Both live until the chain is at its end.
-    unsafe fn read(chain: *mut Chain, request: *mut Request) {
+    unsafe fn read(chain: *mut Chain, request: *mut uv_fs_t) {
         // SAFETY: the caller vouches for it.
         unsafe {
             request.cast::<*mut Chain>().write(chain);
@@ -299,14 +299,14 @@ fn requests_made_by_callbacks_wait_for_the_next_turn() {
     let mut chain = Chain {
         loop_: loop_.ptr(),
         file: zero.0,
-        room: Room::new(4),
+        room: Memory::new(4),
         done: 0,
         left: 100,
     };
     // SAFETY: the chain is at its end when the loop has run.
     unsafe { Chain::read(&mut chain, &mut *request) };
     for turn in 1..=101 {
-        turn_once(&mut loop_, ONCE);
+        turn_once(&mut loop_, UV_RUN_ONCE);
         assert_eq!(chain.done, turn);
     }
     // SAFETY: the loop is ours.
@@ -319,7 +319,7 @@ fn who_waits_for_the_loops_descriptor_hears_of_a_ring() {
     let Some(_turn) = turn() else { return };
     let mut loop_ = ring_loop_on("epoll");
     let mut waiting = Waiting::begin(&mut loop_);
-    turn_once(&mut loop_, NOWAIT);
+    turn_once(&mut loop_, UV_RUN_NOWAIT);
     // SAFETY: the loop is ours.
     let fd = unsafe { uv_backend_fd(loop_.ptr()) };
     let readable = |timeout_ms| {
@@ -334,10 +334,10 @@ fn who_waits_for_the_loops_descriptor_hears_of_a_ring() {
     assert_eq!(readable(0), 0);
     waiting.to.write_all(b"text").unwrap();
     assert_eq!(readable(-1), 1);
-    assert_eq!(turn_once(&mut loop_, NOWAIT), 0);
+    assert_eq!(turn_once(&mut loop_, UV_RUN_NOWAIT), 0);
     assert_eq!(waiting.request.result(), 4);
     waiting.request.clean_up();
-    turn_once(&mut loop_, NOWAIT);
+    turn_once(&mut loop_, UV_RUN_NOWAIT);
     assert_eq!(readable(0), 0);
 }
 
@@ -385,7 +385,7 @@ fn a_child_that_forgets_to_fork_its_loop_does_no_harm() {
         let child = libc::fork();
         if child == 0 {
             libc::alarm(20);
-            let alive = uv_run(loop_.ptr(), NOWAIT) == 1;
+            let alive = uv_run(loop_.ptr(), UV_RUN_NOWAIT) == 1;
             let refused = cancel(&mut waiting.request) == -libc::EBUSY;
             let nothing = waiting.request.result() == 0;
             libc::_exit(c_int::from(!(alive && refused && nothing)));
@@ -472,7 +472,7 @@ fn stat_on(loop_: &mut OwnLoop, path: &CStr) -> bool {
     let on_ring = is_on_ring(&request);
     loop_.run();
     assert_eq!(request.result(), 0);
-    assert_eq!(request.stat().mode() & libc::S_IFMT, libc::S_IFCHR);
+    assert_eq!(request.stat().st_mode as u32 & libc::S_IFMT, libc::S_IFCHR);
     request.clean_up();
     on_ring
 }
@@ -528,8 +528,8 @@ fn stat_on_while_waiting(loop_: &mut OwnLoop) -> bool {
         )
     };
     let on_ring = is_on_ring(&request);
-    while request.ptr().is_null() || request.stat().mode() & libc::S_IFMT != libc::S_IFCHR {
-        turn_once(loop_, ONCE);
+    while request.ptr().is_null() || request.stat().st_mode as u32 & libc::S_IFMT != libc::S_IFCHR {
+        turn_once(loop_, UV_RUN_ONCE);
     }
     request.clean_up();
     on_ring

@@ -5,7 +5,7 @@ mod ring;
 #[path = "support/fs.rs"]
 mod support;
 
-use ring::{Room, is_on_ring, ring_loop, turn};
+use ring::{Memory, is_on_ring, ring_loop, turn};
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::fs::File as StdFile;
@@ -26,7 +26,7 @@ struct World {
     /// Without a reader.
     broken: PipeWriter,
     spare: Cell<c_int>,
-    rooms: [Room; 3],
+    rooms: [Memory; 3],
 }
 
 impl World {
@@ -53,7 +53,7 @@ impl World {
             pipe,
             broken: std::io::pipe().unwrap().1,
             spare: Cell::new(StdFile::open("/dev/null").unwrap().into_raw_fd()),
-            rooms: [Room::new(1), Room::new(3), Room::new(5)],
+            rooms: [Memory::new(1), Memory::new(3), Memory::new(5)],
             scratch,
         }
     }
@@ -77,7 +77,7 @@ struct Way {
     outcomes: Vec<(String, Outcome, bool)>,
 }
 
-type Submit<'a> = &'a dyn Fn(&World, *mut Loop, *mut Request, &[Buf]) -> c_int;
+type Submit<'a> = &'a dyn Fn(&World, *mut uv_loop_t, *mut uv_fs_t, &[uv_buf_t]) -> c_int;
 
 impl Way {
     fn new(name: &str, loop_: OwnLoop) -> Way {
@@ -90,7 +90,7 @@ impl Way {
 
     fn ask(&mut self, name: &str, submit: Submit<'_>) {
         let mut request = request();
-        let bufs = self.world.rooms.each_mut().map(Room::buf);
+        let bufs = self.world.rooms.each_mut().map(Memory::buf);
         let submitted = submit(&self.world, self.loop_.ptr(), &mut *request, &bufs);
         assert_eq!(submitted, 0, "{name}");
         let on_ring = is_on_ring(&request);
@@ -107,11 +107,12 @@ impl Way {
         let is_stat = !request.ptr().is_null();
         let stat = is_stat.then(|| request.stat()).map(|stat| {
             // Directories have as many bytes as their file system likes.
-            let size = u64::from(stat.mode() & libc::S_IFMT != libc::S_IFDIR) * stat.size();
-            [u64::from(stat.mode()), stat.numbers[2], size]
+            let size =
+                u64::from(stat.st_mode as u32 & libc::S_IFMT != libc::S_IFDIR) * stat.st_size;
+            [stat.st_mode, stat.st_nlink, size]
         });
         let read = self.world.rooms.iter_mut();
-        let read = read.flat_map(|room| std::mem::replace(room, Room::new(room.0.len())).0);
+        let read = read.flat_map(|room| std::mem::replace(room, Memory::new(room.0.len())).0);
         let outcome = Outcome {
             result,
             read: read.collect(),
@@ -226,11 +227,11 @@ fn use_names(way: &mut Way) {
         });
     }
     type Two =
-        unsafe extern "C" fn(*mut Loop, *mut Request, *const i8, *const i8, Callback) -> c_int;
+        unsafe extern "C" fn(*mut uv_loop_t, *mut uv_fs_t, *const i8, *const i8, Callback) -> c_int;
     let twos: [(&str, Two); 3] = [
-        ("link", uv_fs_link),
+        ("link", raw::uv_fs_link),
         ("symlink", symlink),
-        ("rename", uv_fs_rename),
+        ("rename", raw::uv_fs_rename),
     ];
     let pairs = [
         ("file", "a"),
@@ -278,8 +279,8 @@ fn use_names(way: &mut Way) {
 
 /// Without flags, like the others.
 unsafe extern "C" fn symlink(
-    lp: *mut Loop,
-    req: *mut Request,
+    lp: *mut uv_loop_t,
+    req: *mut uv_fs_t,
     target: *const i8,
     path: *const i8,
     cb: Callback,
@@ -359,7 +360,7 @@ fn all_that_is_known_of_a_file_is_the_same() {
                 let statbuf = unsafe { uv_fs_get_statbuf(&mut *request) };
                 assert_eq!(request.ptr(), statbuf.cast());
                 request.clean_up();
-                (stat.numbers, stat.times)
+                (numbers(&stat), times(&stat))
             });
             assert_eq!(stats[0], stats[1], "{path:?}");
         }
@@ -371,10 +372,7 @@ fn a_write_that_the_kernel_cuts_short_is_finished() {
     const LEN: usize = 1 << 20;
     let Some(_turn) = turn() else { return };
     let text: Vec<u8> = (0..LEN).map(|at| (at / 255) as u8).collect();
-    let buf = |range: std::ops::Range<usize>| Buf {
-        base: text[range.clone()].as_ptr().cast(),
-        len: range.len(),
-    };
+    let buf = |range: std::ops::Range<usize>| uv_buf_t::new(&text[range]);
     let (first, rest) = (buf(0..99_999), buf(99_999..LEN));
     for bufs in [&[buf(0..LEN)][..], &[first, rest]] {
         let mut loop_ = ring_loop();

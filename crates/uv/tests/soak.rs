@@ -40,8 +40,8 @@ enum Finale {
 
 /// One end of a connection.
 struct End {
-    stream: Object,
-    shutdown: Object,
+    stream: Room,
+    shutdown: Room,
     soak: *mut Soak,
     name: String,
     peer: *mut End,
@@ -53,7 +53,7 @@ struct End {
     /// What the kernel has taken for certain.
     acknowledged: usize,
     received: usize,
-    requests: VecDeque<(*mut Object, usize)>,
+    requests: VecDeque<(*mut Room, usize)>,
     room: Vec<u8>,
     is_open: bool,
     is_reading: bool,
@@ -67,7 +67,7 @@ struct End {
 
 /// All of one run.
 struct Soak {
-    loop_: *mut Loop,
+    loop_: *mut uv_loop_t,
     random: Random,
     pattern: Vec<u8>,
     /// Each stays where it is while the list grows: libuv knows its address.
@@ -75,8 +75,8 @@ struct Soak {
     ends: Vec<Box<End>>,
     /// The ends that are still to be accepted by each server, in the order of connecting.
     to_accept: [VecDeque<*mut End>; 2],
-    servers: [Object; 2],
-    ticker: Object,
+    servers: [Room; 2],
+    ticker: Room,
     closed: usize,
 }
 
@@ -115,7 +115,7 @@ impl End {
             return;
         }
         // SAFETY: the stream is open.
-        let started = unsafe { uv_read_start(self.stream(), on_alloc, on_read) };
+        let started = unsafe { uv_read_start(self.stream(), Some(on_alloc), Some(on_read)) };
         if started == 0 {
             self.is_reading = true;
         } else {
@@ -148,7 +148,7 @@ impl End {
             self.shutdown.data = (&raw mut *self).cast();
             let request = &raw mut self.shutdown;
             // SAFETY: the stream is open, and the request lives as long as it.
-            let begun = unsafe { uv_shutdown(request, self.stream(), on_shutdown) };
+            let begun = unsafe { uv_shutdown(request, self.stream(), Some(on_shutdown)) };
             if begun != 0 {
                 assert!(self.is_rude(), "{}: cannot shut down: {begun}", self.name);
                 self.has_shut_down = true;
@@ -157,10 +157,10 @@ impl End {
     }
 
     /// The next `len` bytes of what this end sends, as one buffer or as many.
-    fn buffers(&mut self, len: usize) -> Vec<Buf> {
+    fn buffers(&mut self, len: usize) -> Vec<uv_buf_t> {
         let soak = self.soak();
         let bytes = &soak.pattern[(self.offset + self.sent) % PERIOD..][..len];
-        let buf = |bytes: &[u8]| Buf {
+        let buf = |bytes: &[u8]| uv_buf_t {
             base: bytes.as_ptr().cast_mut().cast(),
             len: bytes.len(),
         };
@@ -194,11 +194,12 @@ impl End {
             }
             return;
         }
-        let mut request = Box::new(Object::new());
+        let mut request = Box::new(Room::default());
         request.data = (&raw mut *self).cast();
         let request = Box::into_raw(request);
         // SAFETY: the stream is open; the request lives until its callback, the pattern longer.
-        let begun = unsafe { uv_write(request, self.stream(), bufs.as_ptr(), count, on_write) };
+        let begun =
+            unsafe { uv_write(request, self.stream(), bufs.as_ptr(), count, Some(on_write)) };
         if begun == 0 {
             self.sent += len;
             self.requests.push_back((request, len));
@@ -218,7 +219,7 @@ impl End {
         let stream = self.stream();
         if matches!(self.finale, Finale::Reset(_)) && self.is_open && !self.is_shut {
             // SAFETY: the stream is an open TCP handle.
-            if unsafe { uv_tcp_close_reset(stream, on_close) } == 0 {
+            if unsafe { uv_tcp_close_reset(stream, Some(on_close)) } == 0 {
                 return;
             }
         }
@@ -276,7 +277,7 @@ impl End {
     }
 }
 
-unsafe extern "C" fn on_alloc(stream: Handle, _suggested: usize, buf: *mut Buf) {
+unsafe extern "C" fn on_alloc(stream: Handle, _suggested: usize, buf: *mut uv_buf_t) {
     // SAFETY: the stream is one of the soak's, and `buf` is libuv's to be filled.
     unsafe {
         let end = end_of(stream);
@@ -285,14 +286,14 @@ unsafe extern "C" fn on_alloc(stream: Handle, _suggested: usize, buf: *mut Buf) 
             true => random.size(16),
             false => end.room.len() - random.below(end.room.len() / 2),
         };
-        *buf = Buf {
+        *buf = uv_buf_t {
             base: end.room.as_mut_ptr().cast(),
             len,
         };
     }
 }
 
-unsafe extern "C" fn on_read(stream: Handle, count: isize, buf: *const Buf) {
+unsafe extern "C" fn on_read(stream: Handle, count: isize, buf: *const uv_buf_t) {
     // SAFETY: as above.
     let (end, buf) = unsafe { (end_of(stream), *buf) };
     assert!(
@@ -457,7 +458,7 @@ unsafe extern "C" fn on_tick(ticker: Handle) {
 }
 
 impl Soak {
-    fn new(loop_: *mut Loop, seed: u64) -> Box<Soak> {
+    fn new(loop_: *mut uv_loop_t, seed: u64) -> Box<Soak> {
         let mut random = Random(seed | 1);
         let period: Vec<u8> = (0..PERIOD).map(|_| random.next() as u8).collect();
         let pattern = period
@@ -472,8 +473,8 @@ impl Soak {
             pattern,
             ends: Vec::new(),
             to_accept: [VecDeque::new(), VecDeque::new()],
-            servers: [Object::new(), Object::new()],
-            ticker: Object::new(),
+            servers: [Room::default(), Room::default()],
+            ticker: Room::default(),
             closed: 0,
         })
     }
@@ -486,8 +487,8 @@ impl Soak {
             _ => Finale::Polite,
         };
         let mut end = Box::new(End {
-            stream: Object::new(),
-            shutdown: Object::new(),
+            stream: Room::default(),
+            shutdown: Room::default(),
             soak: self,
             name: format!("{name} ({finale:?})"),
             peer: null_mut(),
@@ -539,12 +540,12 @@ impl Soak {
             assert_eq!(uv_pipe_bind(pipe, path.as_ptr()), 0);
             for server in [tcp, pipe] {
                 (*server).data = this.cast();
-                assert_eq!(uv_listen(server, 128, on_connection), 0);
+                assert_eq!(uv_listen(server, 128, Some(on_connection)), 0);
             }
             assert_eq!(uv_tcp_getsockname(tcp, name, &mut len), 0);
             (*ticker).data = this.cast();
             assert_eq!(uv_timer_init(self.loop_, ticker), 0);
-            assert_eq!(uv_timer_start(ticker, on_tick, 1, 1), 0);
+            assert_eq!(uv_timer_start(ticker, Some(on_tick), 1, 1), 0);
         }
         for pair in 0..PAIRS {
             let is_tcp = pair % 2 == 0;
@@ -552,7 +553,7 @@ impl Soak {
             let client = self.add_end(format!("{kind} {pair} client"), is_tcp);
             let server = self.add_end(format!("{kind} {pair} server"), is_tcp);
             self.to_accept[pair % 2].push_back(server);
-            let mut request = Box::new(Object::new());
+            let mut request = Box::new(Room::default());
             request.data = client.cast();
             let request = Box::into_raw(request);
             // SAFETY: the ends are boxed, and the request lives until its callback.
@@ -561,8 +562,8 @@ impl Soak {
                 (*server).peer = client;
                 let stream = (*client).stream();
                 match is_tcp {
-                    true => assert_eq!(uv_tcp_connect(request, stream, name, on_connect), 0),
-                    false => uv_pipe_connect(request, stream, path.as_ptr(), on_connect),
+                    true => assert_eq!(uv_tcp_connect(request, stream, name, Some(on_connect)), 0),
+                    false => uv_pipe_connect(request, stream, path.as_ptr(), Some(on_connect)),
                 }
             }
         }

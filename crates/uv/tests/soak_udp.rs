@@ -14,8 +14,8 @@ const MAX_DATAGRAM: usize = 32 << 10;
 
 /// A datagram starts with its number, and is filled with bytes that depend on it.
 struct Datagrams {
-    from: Object,
-    to: Object,
+    from: Room,
+    to: Room,
     address: libc::sockaddr_in,
     random: Random,
     sent: u64,
@@ -42,15 +42,15 @@ impl Datagrams {
             let len = self.random.size(MAX_DATAGRAM);
             let bytes = datagram(self.sent, len);
             let (head, tail) = bytes.split_at(self.random.below(bytes.len()));
-            let bufs = [head, tail].map(|part| Buf {
+            let bufs = [head, tail].map(|part| uv_buf_t {
                 base: part.as_ptr().cast_mut().cast(),
                 len: part.len(),
             });
             self.sent += 1;
             let owner: *mut Datagrams = self;
-            let mut request = Box::new(Object::new());
+            let mut request = Box::new(Room::default());
             request.data = Box::into_raw(Box::new(Sending { owner, bytes })).cast();
-            let address = (&raw const self.address).cast();
+            let address = &raw const self.address;
             // SAFETY: request and bytes live until the callback.
             let begun = unsafe {
                 let request = Box::into_raw(request);
@@ -60,7 +60,7 @@ impl Datagrams {
                     bufs.as_ptr(),
                     2,
                     address,
-                    on_send,
+                    Some(on_send),
                 )
             };
             assert_eq!(begun, 0);
@@ -85,11 +85,11 @@ unsafe extern "C" fn on_send(request: Handle, status: c_int) {
     }
 }
 
-unsafe extern "C" fn on_datagram_alloc(udp: Handle, _suggested: usize, buf: *mut Buf) {
+unsafe extern "C" fn on_datagram_alloc(udp: Handle, _suggested: usize, buf: *mut uv_buf_t) {
     // SAFETY: the handle has its owner in its first word.
     unsafe {
         let owner = &mut *(*udp).data.cast::<Datagrams>();
-        *buf = Buf {
+        *buf = uv_buf_t {
             base: owner.room.as_mut_ptr().cast(),
             len: owner.room.len(),
         };
@@ -99,7 +99,7 @@ unsafe extern "C" fn on_datagram_alloc(udp: Handle, _suggested: usize, buf: *mut
 unsafe extern "C" fn on_datagram(
     udp: Handle,
     count: isize,
-    _buf: *const Buf,
+    _buf: *const uv_buf_t,
     from: *const libc::sockaddr,
     flags: c_uint,
 ) {
@@ -127,8 +127,8 @@ unsafe extern "C" fn on_datagram(
 
 fn soak_datagrams(poller: &str) {
     let mut owner = Box::new(Datagrams {
-        from: Object::new(),
-        to: Object::new(),
+        from: Room::default(),
+        to: Room::default(),
         address: loopback(),
         random: Random(seed("datagrams", poller) | 1),
         sent: 0,
@@ -148,7 +148,10 @@ fn soak_datagrams(poller: &str) {
             assert_eq!(uv_udp_init(loop_, to), 0);
             assert_eq!(uv_udp_bind(to, address, 0), 0);
             assert_eq!(uv_udp_getsockname(to, address, &mut len), 0);
-            assert_eq!(uv_udp_recv_start(to, on_datagram_alloc, on_datagram), 0);
+            assert_eq!(
+                uv_udp_recv_start(to, Some(on_datagram_alloc), Some(on_datagram)),
+                0
+            );
             (*this).send();
         }
     });

@@ -5,7 +5,7 @@ mod pool;
 #[path = "support/system.rs"]
 mod system;
 
-use pool::{Loop, Request, uv_loop_close, uv_loop_init, uv_queue_work, uv_run};
+use pool::{Request, uv_loop_close, uv_loop_init, uv_loop_t, uv_queue_work, uv_run};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use system::must_succeed_in_child;
@@ -34,7 +34,7 @@ unsafe extern "C" fn done(_: *mut Request, status: c_int) {
 /// Makes requests to the pool, one after the other, for each of which loop and worker may spin; stops
 /// early when somebody has. How often processors were offered.
 fn offers(requests: u32) -> u64 {
-    let mut lp = Box::<Loop>::new_uninit();
+    let mut lp = Box::<uv_loop_t>::new_uninit();
     // SAFETY: the loop and the request live until the loop is closed, and neither moves.
     unsafe {
         assert_eq!(uv_loop_init(lp.as_mut_ptr()), 0);
@@ -75,7 +75,7 @@ fn loops_spin_if_the_environment_says_one_or_nothing() {
 fn what_is_neither_is_invalid() {
     must_succeed_in_child("what_is_neither_is_invalid", || {
         set("off");
-        let mut lp = Box::<Loop>::new_uninit();
+        let mut lp = Box::<uv_loop_t>::new_uninit();
         // SAFETY: there is room for a loop.
         let made = unsafe { uv_loop_init(lp.as_mut_ptr()) };
         assert_eq!(made, -libc::EINVAL);

@@ -5,7 +5,7 @@
 mod support;
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint};
 use std::ptr::{null, null_mut};
 use support::*;
 
@@ -13,7 +13,7 @@ use support::*;
 fn init_ex_knows_two_families_and_one_flag() {
     let mut l = TestLoop::new();
     for flags in [libc::AF_UNIX as c_uint, 47, 0x200, 0x8000_0000] {
-        let mut udp = std::mem::MaybeUninit::<Udp>::uninit();
+        let mut udp = std::mem::MaybeUninit::<uv_udp_t>::uninit();
         // SAFETY: the memory is a handle's.
         let made = unsafe { uv_udp_init_ex(l.raw(), udp.as_mut_ptr(), flags) };
         assert_eq!(made, EINVAL, "{flags:#x}");
@@ -117,7 +117,10 @@ fn the_counts_of_the_queue_include_what_has_not_been_reported() {
     let mut sends = Sends::new();
     let texts: [&[u8]; 3] = [b"one", b"", b"three"];
     for text in texts {
-        assert_eq!(sends.send(&mut sender, &[Buf::of(text)], Some(&to)), 0);
+        assert_eq!(
+            sends.send(&mut sender, &[uv_buf_t::new(text)], Some(&to)),
+            0
+        );
     }
     assert!(sends.reports.is_empty(), "reported from within the call");
     assert_eq!(
@@ -151,19 +154,19 @@ fn many_buffers_make_one_datagram() {
     let mut sender = Peer::new(&mut l, 0);
     let mut sends = Sends::new();
     let text = sealed(7, 1000);
-    let pieces: Vec<Buf> = text.chunks(3).map(Buf::of).collect();
+    let pieces: Vec<uv_buf_t> = text.chunks(3).map(uv_buf_t::new).collect();
     // The first goes at once, the others are queued with a copy of their array.
     for _ in 0..3 {
         assert_eq!(sends.send(&mut sender, &pieces, Some(&to)), 0);
     }
     l.until(|| receiver.datagrams().len() == 3);
     assert_eq!(receiver.datagrams(), [&text[..]; 3]);
-    let too_many = vec![Buf::of(b"x"); 1025];
+    let too_many = vec![uv_buf_t::new(b"x"); 1025];
     assert_eq!(sends.send(&mut sender, &too_many, Some(&to)), 0);
     l.until(|| sends.reports.len() == 4);
     assert_eq!(sends.reports[3].1, -libc::EMSGSIZE);
     assert_eq!(sends.send(&mut sender, &[], Some(&to)), EINVAL);
-    let buf = Buf::of(b"x");
+    let buf = uv_buf_t::new(b"x");
     // SAFETY: a number of buffers that is too large is not believed.
     let huge = unsafe { uv_udp_try_send(sender.raw(), &buf, c_uint::MAX, to.as_ptr()) };
     assert_eq!(huge, EINVAL);
@@ -177,7 +180,7 @@ fn what_the_kernel_has_no_room_for_waits_and_goes_in_order() {
     let mut sends = Sends::new();
     let texts: Vec<Vec<u8>> = (0..50).map(|number| sealed(number, 20)).collect();
     for text in &texts {
-        assert_eq!(sends.send(&mut peer, &[Buf::of(text)], None), 0);
+        assert_eq!(sends.send(&mut peer, &[uv_buf_t::new(text)], None), 0);
     }
     l.turn();
     assert!(sends.reports.is_empty());
@@ -204,7 +207,7 @@ fn what_the_kernel_has_no_room_for_waits_and_goes_in_order() {
 fn closing_cancels_what_is_queued_in_order_and_before_the_close_callback() {
     thread_local!(static CLOSED: Cell<usize> = const { Cell::new(usize::MAX) });
     thread_local!(static SENDS: Cell<*const Sends> = const { Cell::new(null()) });
-    unsafe extern "C" fn closed(_: *mut Udp) {
+    unsafe extern "C" fn closed(_: *mut uv_udp_t) {
         // SAFETY: the record lives until the end of the test.
         CLOSED.set(unsafe { (*SENDS.get()).reports.len() });
     }
@@ -213,11 +216,11 @@ fn closing_cancels_what_is_queued_in_order_and_before_the_close_callback() {
     let mut sends = Sends::new();
     SENDS.set(&*sends);
     // One that has gone but has not been reported, and three that have not.
-    assert_eq!(sends.send(&mut peer, &[Buf::of(b"gone")], None), 0);
+    assert_eq!(sends.send(&mut peer, &[uv_buf_t::new(b"gone")], None), 0);
     l.turn();
     fill(&mut peer);
     for _ in 0..3 {
-        assert_eq!(sends.send(&mut peer, &[Buf::of(b"waits")], None), 0);
+        assert_eq!(sends.send(&mut peer, &[uv_buf_t::new(b"waits")], None), 0);
     }
     peer.was_closed();
     // SAFETY: the handle is open.
@@ -251,7 +254,10 @@ fn a_send_that_fails_does_not_take_the_others_along() {
     let big = vec![0; 70_000];
     let mut sends = Sends::new();
     for bytes in [&b"a"[..], &big, b"b", &big, b"c"] {
-        assert_eq!(sends.send(&mut sender, &[Buf::of(bytes)], Some(&to)), 0);
+        assert_eq!(
+            sends.send(&mut sender, &[uv_buf_t::new(bytes)], Some(&to)),
+            0
+        );
     }
     l.until(|| receiver.datagrams().len() == 3);
     assert_eq!(receiver.datagrams(), [b"a", b"b", b"c"]);
@@ -264,11 +270,11 @@ fn a_callback_that_sends_again_does_not_keep_the_loop_for_itself() {
     const ROUNDS: usize = 1000;
     thread_local!(static SENT: Cell<usize> = const { Cell::new(0) });
     thread_local!(static TARGET: Cell<u16> = const { Cell::new(0) });
-    unsafe extern "C" fn again(request: *mut Request, status: c_int) {
+    unsafe extern "C" fn again(request: *mut uv_udp_send_t, status: c_int) {
         assert_eq!(status, 0);
         SENT.set(SENT.get() + 1);
         if SENT.get() < ROUNDS {
-            let (buf, to) = (Buf::of(b"again"), loopback(TARGET.get()));
+            let (buf, to) = (uv_buf_t::new(b"again"), loopback(TARGET.get()));
             // SAFETY: the request is free again, and the buffer is a constant.
             unsafe {
                 let handle = (*request).handle;
@@ -283,8 +289,8 @@ fn a_callback_that_sends_again_does_not_keep_the_loop_for_itself() {
     TARGET.set(receiver.port());
     let mut sender = Peer::new(&mut l, 0);
     // SAFETY: all zeros are a request; it lives until the end of the test.
-    let mut request: Box<Request> = unsafe { Box::new(std::mem::zeroed()) };
-    let (buf, to) = (Buf::of(b"first"), receiver.address());
+    let mut request: Box<uv_udp_send_t> = unsafe { Box::new(std::mem::zeroed()) };
+    let (buf, to) = (uv_buf_t::new(b"first"), receiver.address());
     // SAFETY: as above.
     let sent = unsafe {
         uv_udp_send(
@@ -350,13 +356,13 @@ fn try_send2_refuses_what_is_malformed_before_it_sends_anything() {
         try_send2(&mut sender, &[b"a", b"b"], &[to, Some(packet)], 0),
         EINVAL
     );
-    let (buf, nbufs, addr) = (Buf::of(b"a"), [1, 0], receiver.address());
-    let bufs = [&raw const buf, &raw const buf];
-    let addrs = [addr.as_ptr(); 2];
+    let (mut buf, mut nbufs, addr) = (uv_buf_t::new(b"a"), [1, 0], receiver.address());
+    let mut bufs = [&raw mut buf; 2];
+    let mut addrs = [addr.as_ptr().cast_mut(); 2];
     // SAFETY: the arrays have two entries each.
     let sent = unsafe {
-        let (bufs, nbufs) = (bufs.as_ptr(), nbufs.as_ptr());
-        uv_udp_try_send2(sender.raw(), 2, bufs, nbufs, addrs.as_ptr(), 0)
+        let (bufs, nbufs) = (bufs.as_mut_ptr(), nbufs.as_mut_ptr());
+        uv_udp_try_send2(sender.raw(), 2, bufs, nbufs, addrs.as_mut_ptr(), 0)
     };
     assert_eq!(sent, EINVAL, "the second has no buffers");
     assert_eq!(sender.connect(&addr), 0);
@@ -398,7 +404,7 @@ fn try_send2_says_how_many_went_before_the_first_that_did_not() {
     read(other);
     assert_eq!(try_send2(&mut peer, &[&b"x"[..]; 5], &[None; 5], 0), 2);
     let mut sends = Sends::new();
-    assert_eq!(sends.send(&mut peer, &[Buf::of(b"queued")], None), 0);
+    assert_eq!(sends.send(&mut peer, &[uv_buf_t::new(b"queued")], None), 0);
     read(other);
     assert_eq!(
         try_send2(&mut peer, &[b"a"], &[None], 0),
@@ -422,24 +428,27 @@ fn destinations_have_to_fit_the_connection() {
     let mut peer = Peer::new(&mut l, 0);
     let nowhere = -libc::EDESTADDRREQ;
     // SAFETY: the handle is initialised.
-    let ended = unsafe { uv_udp_connect(peer.raw(), null()) };
+    let ended = unsafe { uv_udp_connect(peer.raw(), null::<libc::sockaddr>()) };
     assert_eq!(ended, -libc::ENOTCONN);
     assert_eq!(peer.try_send(b"x", None), nowhere);
     assert_eq!(
-        Sends::new().send(&mut peer, &[Buf::of(b"x")], None),
+        Sends::new().send(&mut peer, &[uv_buf_t::new(b"x")], None),
         nowhere
     );
     assert_eq!(peer.connect(&to), 0);
     assert_eq!(peer.connect(&to), -libc::EISCONN);
     assert_eq!(peer.try_send(b"x", Some(&to)), -libc::EISCONN);
     assert_eq!(
-        Sends::new().send(&mut peer, &[Buf::of(b"x")], Some(&to)),
+        Sends::new().send(&mut peer, &[uv_buf_t::new(b"x")], Some(&to)),
         -libc::EISCONN
     );
     assert_eq!(peer.try_send(b"connected", None), 9);
     let port = peer.port();
-    // SAFETY: the handle is initialised.
-    assert_eq!(unsafe { uv_udp_connect(peer.raw(), null()) }, 0);
+    assert_eq!(
+        // SAFETY: the handle is initialised.
+        unsafe { uv_udp_connect(peer.raw(), null::<libc::sockaddr>()) },
+        0
+    );
     assert_eq!(peer.try_send(b"x", None), nowhere);
     assert_eq!(peer.try_send(b"not", Some(&to)), 3);
     l.until(|| receiver.datagrams().len() == 2);
@@ -533,57 +542,22 @@ fn the_sizes_of_the_kernels_buffers_can_be_asked_and_set() {
     }
 }
 
-/// A `uv_pipe_t`.
-#[repr(C, align(16))]
-struct Pipe {
-    data: *mut c_void,
-    rest: [u64; 32],
-}
-
-const _: () = assert!(size_of::<Pipe>() == 272 && size_of::<Write>() == 192);
-
-/// A `uv_write_t`.
-#[repr(C, align(16))]
-struct Write([u64; 24]);
-
-unsafe extern "C" {
-    fn uv_pipe_init(l: *mut Loop, pipe: *mut Pipe, ipc: c_int) -> c_int;
-    fn uv_pipe_open(pipe: *mut Pipe, fd: c_int) -> c_int;
-    fn uv_pipe_pending_count(pipe: *mut Pipe) -> c_int;
-    fn uv_pipe_pending_type(pipe: *mut Pipe) -> c_int;
-    fn uv_read_start(
-        pipe: *mut Pipe,
-        alloc: unsafe extern "C" fn(*mut Pipe, usize, *mut Buf),
-        read: unsafe extern "C" fn(*mut Pipe, isize, *const Buf),
-    ) -> c_int;
-    fn uv_write2(
-        req: *mut Write,
-        pipe: *mut Pipe,
-        bufs: *const Buf,
-        nbufs: c_uint,
-        handle: *mut Udp,
-        cb: Option<unsafe extern "C" fn(*mut Write, c_int)>,
-    ) -> c_int;
-    fn uv_accept(pipe: *mut Pipe, udp: *mut Udp) -> c_int;
-}
-
 /// A bound handle goes over a pipe, and what is sent to its address reaches the other side.
 #[test]
 fn handles_can_be_passed_over_pipes() {
-    const UV_UDP: c_int = 15;
-    unsafe extern "C" fn alloc(_: *mut Pipe, _: usize, buf: *mut Buf) {
+    unsafe extern "C" fn alloc(_: *mut uv_pipe_t, _: usize, buf: *mut uv_buf_t) {
         thread_local!(static ROOM: [u8; 16] = const { [0; 16] });
         // SAFETY: the room outlives the test, and the caller has room for the answer.
-        ROOM.with(|room| unsafe { *buf = Buf::of(room) });
+        ROOM.with(|room| unsafe { *buf = uv_buf_t::new(room) });
     }
-    unsafe extern "C" fn read(pipe: *mut Pipe, nread: isize, _: *const Buf) {
+    unsafe extern "C" fn read(pipe: *mut uv_pipe_t, nread: isize, _: *const uv_buf_t) {
         // SAFETY: the pipe is open, and its data is a handle that nobody uses yet.
         unsafe {
             assert_eq!(nread, 1);
             assert_eq!(uv_pipe_pending_count(pipe), 1);
             assert_eq!(uv_pipe_pending_type(pipe), UV_UDP);
-            assert_eq!(uv_accept(pipe, (*pipe).data.cast()), 0);
-            assert_eq!(uv_accept(pipe, (*pipe).data.cast()), EAGAIN);
+            assert_eq!(uv_accept(pipe, (*pipe).data.cast::<uv_stream_t>()), 0);
+            assert_eq!(uv_accept(pipe, (*pipe).data.cast::<uv_stream_t>()), EAGAIN);
             (*pipe).data = null_mut();
         }
     }
@@ -592,15 +566,11 @@ fn handles_can_be_passed_over_pipes() {
     // SAFETY: there is room for two descriptors.
     let made = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, fds.as_mut_ptr()) };
     assert_eq!(made, 0);
-    let new_pipe = || Pipe {
-        data: null_mut(),
-        rest: [0; 32],
-    };
-    let mut pipes = Box::new([new_pipe(), new_pipe()]);
+    let mut pipes = Box::new([garbage::<uv_pipe_t>(); 2]);
     let mut passed = Peer::bound(&mut l, 0);
     let address = passed.address();
     let mut taken = Peer::new(&mut l, 0);
-    let (mut write, buf) = (Box::new(Write([0; 24])), Buf::of(b"!"));
+    let (mut write, buf) = (Box::new(garbage::<uv_write_t>()), uv_buf_t::new(b"!"));
     // SAFETY: the pipes are initialised here, and they and all else live until they are closed.
     unsafe {
         for (pipe, fd) in pipes.iter_mut().zip(fds) {
@@ -609,13 +579,30 @@ fn handles_can_be_passed_over_pipes() {
         }
         let [from, to] = &mut *pipes;
         to.data = taken.raw().cast();
-        assert_eq!(uv_read_start(to, alloc, read), 0);
+        assert_eq!(uv_read_start(to, Some(alloc), Some(read)), 0);
         let mut lazy = Peer::new(&mut l, 0);
         assert_eq!(
-            uv_write2(&mut *write, from, &buf, 1, lazy.raw(), None),
+            uv_write2(
+                &mut *write,
+                from,
+                &buf,
+                1,
+                lazy.raw().cast::<uv_stream_t>(),
+                None
+            ),
             EBADF
         );
-        assert_eq!(uv_write2(&mut *write, from, &buf, 1, passed.raw(), None), 0);
+        assert_eq!(
+            uv_write2(
+                &mut *write,
+                from,
+                &buf,
+                1,
+                passed.raw().cast::<uv_stream_t>(),
+                None
+            ),
+            0
+        );
         l.until(|| to.data.is_null());
     }
     passed.close();
@@ -627,7 +614,7 @@ fn handles_can_be_passed_over_pipes() {
     assert_eq!(taken.port(), u16::from_be(address.0.sin_port));
     for pipe in &mut *pipes {
         // SAFETY: the pipes are open; closing needs no more than what all handles have.
-        unsafe { uv_close((&raw mut *pipe).cast(), None) };
+        unsafe { uv_close((&raw mut *pipe), None) };
     }
     l.turn();
 }

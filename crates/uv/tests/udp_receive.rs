@@ -100,11 +100,11 @@ fn receiving_is_bounded_in_each_turn() {
 fn starting_twice_or_without_callbacks_is_refused() {
     let mut l = TestLoop::new();
     let mut peer = Peer::new(&mut l, 0);
-    unsafe extern "C" fn alloc(_: *mut Udp, _: usize, _: *mut Buf) {}
+    unsafe extern "C" fn alloc(_: *mut uv_udp_t, _: usize, _: *mut uv_buf_t) {}
     unsafe extern "C" fn recv(
-        _: *mut Udp,
+        _: *mut uv_udp_t,
         _: isize,
-        _: *const Buf,
+        _: *const uv_buf_t,
         _: *const libc::sockaddr,
         _: c_uint,
     ) {
@@ -356,7 +356,7 @@ fn errors_that_nobody_hears_do_not_keep_the_loop_turning() {
     let dead = dead_port();
     for _ in 0..5 {
         assert_eq!(
-            sends.send(&mut peer, &[Buf::of(b"anybody?")], Some(&dead)),
+            sends.send(&mut peer, &[uv_buf_t::new(b"anybody?")], Some(&dead)),
             0
         );
     }

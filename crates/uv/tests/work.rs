@@ -58,7 +58,7 @@ unsafe extern "C" fn hold(req: *mut Request) {
 }
 
 /// Holds up all threads of the pool until the barrier is waited for once more.
-fn hold_up(lp: &mut Loop, requests: &mut [Request; THREADS], gate: &Barrier) {
+fn hold_up(lp: &mut uv_loop_t, requests: &mut [Request; THREADS], gate: &Barrier) {
     for request in requests {
         *request = Request::with_data(gate);
         // SAFETY: the request lives until the loop has run.
@@ -181,7 +181,17 @@ fn random_bytes() {
             assert_eq!(ask(0x8000_0000, 0), -libc::E2BIG);
             assert_eq!(ask(usize::MAX, u32::MAX), -libc::E2BIG);
         }
-        assert_eq!(uv_random(null_mut(), null_mut(), null_mut(), 0, 0, None), 0);
+        assert_eq!(
+            uv_random(
+                null_mut(),
+                null_mut::<uv_random_t>(),
+                null_mut(),
+                0,
+                0,
+                None
+            ),
+            0
+        );
         assert_eq!(
             uv_random(&mut *lp, &mut request, buf, 10_000, 0, Some(random)),
             0

@@ -2,145 +2,60 @@
 //! what the library keeps in them, and scratch directories.
 #![allow(dead_code, reason = "each test program uses the part that it needs")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::path::{Path, PathBuf};
 use uv as _;
+pub(crate) use uv_binding::*;
 
-pub(crate) type Callback = Option<unsafe extern "C" fn(*mut Request)>;
-
-/// A `uv_fs_t`. What is looked at is looked at through libuv's functions.
-#[repr(C, align(16))]
-pub(crate) struct Request([u8; 440]);
-
-/// A `uv_loop_t`.
-#[repr(C, align(16))]
-pub(crate) struct Loop([u8; 848]);
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Buf {
-    pub(crate) base: *const c_char,
-    pub(crate) len: usize,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Dirent {
-    pub(crate) name: *const c_char,
-    pub(crate) type_: c_int,
-}
-
-/// The public part of a `uv_dir_t`.
-#[repr(C)]
-pub(crate) struct Dir {
-    pub(crate) dirents: *mut Dirent,
-    pub(crate) nentries: usize,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stat {
-    pub(crate) numbers: [u64; 12],
-    /// Access, modification, change and birth, each in seconds and nanoseconds.
-    pub(crate) times: [[i64; 2]; 4],
-}
-
-impl Stat {
-    pub(crate) fn mode(&self) -> u32 {
-        self.numbers[1] as u32
-    }
-
-    pub(crate) fn size(&self) -> u64 {
-        self.numbers[7]
-    }
-}
-
-macro_rules! functions {
-    ($($name:ident($($argument:ty),*);)*) => {
-        unsafe extern "C" {
-            $(pub(crate) fn $name(loop_: *mut Loop, req: *mut Request, $(_: $argument,)* cb: Callback) -> c_int;)*
-        }
-    };
-}
-
-functions! {
-    uv_fs_open(*const c_char, c_int, c_int);
-    uv_fs_close(c_int);
-    uv_fs_read(c_int, *const Buf, c_uint, i64);
-    uv_fs_write(c_int, *const Buf, c_uint, i64);
-    uv_fs_fsync(c_int);
-    uv_fs_fdatasync(c_int);
-    uv_fs_ftruncate(c_int, i64);
-    uv_fs_sendfile(c_int, c_int, i64, usize);
-    uv_fs_copyfile(*const c_char, *const c_char, c_int);
-    uv_fs_rename(*const c_char, *const c_char);
-    uv_fs_link(*const c_char, *const c_char);
-    uv_fs_symlink(*const c_char, *const c_char, c_int);
-    uv_fs_unlink(*const c_char);
-    uv_fs_access(*const c_char, c_int);
-    uv_fs_mkstemp(*const c_char);
-    uv_fs_mkdtemp(*const c_char);
-    uv_fs_mkdir(*const c_char, c_int);
-    uv_fs_rmdir(*const c_char);
-    uv_fs_scandir(*const c_char, c_int);
-    uv_fs_opendir(*const c_char);
-    uv_fs_readdir(*mut Dir);
-    uv_fs_closedir(*mut Dir);
-    uv_fs_readlink(*const c_char);
-    uv_fs_realpath(*const c_char);
-    uv_fs_stat(*const c_char);
-    uv_fs_lstat(*const c_char);
-    uv_fs_fstat(c_int);
-    uv_fs_statfs(*const c_char);
-    uv_fs_chmod(*const c_char, c_int);
-    uv_fs_fchmod(c_int, c_int);
-    uv_fs_chown(*const c_char, c_uint, c_uint);
-    uv_fs_fchown(c_int, c_uint, c_uint);
-    uv_fs_lchown(*const c_char, c_uint, c_uint);
-    uv_fs_utime(*const c_char, f64, f64);
-    uv_fs_futime(c_int, f64, f64);
-    uv_fs_lutime(*const c_char, f64, f64);
-}
-
-unsafe extern "C" {
-    pub(crate) fn uv_fs_scandir_next(req: *mut Request, ent: *mut Dirent) -> c_int;
-    pub(crate) fn uv_fs_req_cleanup(req: *mut Request);
-    pub(crate) fn uv_fs_get_type(req: *const Request) -> c_int;
-    pub(crate) fn uv_fs_get_result(req: *const Request) -> isize;
-    pub(crate) fn uv_fs_get_system_error(req: *const Request) -> c_int;
-    pub(crate) fn uv_fs_get_ptr(req: *const Request) -> *mut c_void;
-    pub(crate) fn uv_fs_get_path(req: *const Request) -> *const c_char;
-    pub(crate) fn uv_fs_get_statbuf(req: *mut Request) -> *mut Stat;
-    pub(crate) fn uv_cancel(req: *mut c_void) -> c_int;
-    pub(crate) fn uv_queue_work(
-        loop_: *mut Loop,
-        req: *mut Work,
-        work: Option<unsafe extern "C" fn(*mut Work)>,
-        after: Option<unsafe extern "C" fn(*mut Work, c_int)>,
-    ) -> c_int;
-    pub(crate) fn uv_loop_init(loop_: *mut Loop) -> c_int;
-    pub(crate) fn uv_loop_close(loop_: *mut Loop) -> c_int;
-    pub(crate) fn uv_run(loop_: *mut Loop, mode: c_int) -> c_int;
-}
-
-/// A `uv_work_t`.
-#[repr(C, align(16))]
-pub(crate) struct Work(pub(crate) [u8; 128]);
-
-pub(crate) const UV_EOF: c_int = -4095;
+pub(crate) type Callback = Option<unsafe extern "C" fn(*mut uv_fs_t)>;
 
 /// A request with garbage in it, as a program may give us.
-pub(crate) fn request() -> Box<Request> {
-    Box::new(Request([0xdb; 440]))
+pub(crate) fn request() -> Box<uv_fs_t> {
+    Box::new(garbage())
 }
 
-impl Request {
-    pub(crate) fn result(&self) -> c_int {
+/// The members of a description that are plain numbers, in their order.
+pub(crate) fn numbers(stat: &uv_stat_t) -> [u64; 12] {
+    [
+        stat.st_dev,
+        stat.st_mode,
+        stat.st_nlink,
+        stat.st_uid,
+        stat.st_gid,
+        stat.st_rdev,
+        stat.st_ino,
+        stat.st_size,
+        stat.st_blksize,
+        stat.st_blocks,
+        stat.st_flags,
+        stat.st_gen,
+    ]
+}
+
+/// Access, modification, change and birth, each in seconds and nanoseconds.
+pub(crate) fn times(stat: &uv_stat_t) -> [[i64; 2]; 4] {
+    [stat.st_atim, stat.st_mtim, stat.st_ctim, stat.st_birthtim]
+        .map(|time| [time.tv_sec, time.tv_nsec])
+}
+
+/// What a request that is done says.
+pub(crate) trait Answer {
+    fn result(&self) -> c_int;
+    fn path(&self) -> Option<&CStr>;
+    /// The text that `ptr` points to.
+    fn text(&self) -> &CStr;
+    fn ptr(&self) -> *mut c_void;
+    fn stat(&mut self) -> uv_stat_t;
+    fn clean_up(&mut self);
+}
+
+impl Answer for uv_fs_t {
+    fn result(&self) -> c_int {
         // SAFETY: the request was filled in.
         unsafe { uv_fs_get_result(self) as c_int }
     }
 
-    pub(crate) fn path(&self) -> Option<&CStr> {
+    fn path(&self) -> Option<&CStr> {
         // SAFETY: the request was filled in, and its path lives until it is cleaned up.
         unsafe {
             let path = uv_fs_get_path(self);
@@ -148,23 +63,22 @@ impl Request {
         }
     }
 
-    /// The text that `ptr` points to.
-    pub(crate) fn text(&self) -> &CStr {
+    fn text(&self) -> &CStr {
         // SAFETY: the caller has asked for a text and got one.
         unsafe { CStr::from_ptr(uv_fs_get_ptr(self).cast()) }
     }
 
-    pub(crate) fn ptr(&self) -> *mut c_void {
+    fn ptr(&self) -> *mut c_void {
         // SAFETY: the request was filled in.
         unsafe { uv_fs_get_ptr(self) }
     }
 
-    pub(crate) fn stat(&mut self) -> Stat {
+    fn stat(&mut self) -> uv_stat_t {
         // SAFETY: the request was filled in.
         unsafe { *uv_fs_get_statbuf(self) }
     }
 
-    pub(crate) fn clean_up(&mut self) {
+    fn clean_up(&mut self) {
         // SAFETY: the request is done. Twice is as good as once.
         unsafe {
             uv_fs_req_cleanup(self);
@@ -176,17 +90,17 @@ impl Request {
 }
 
 /// A loop of our own.
-pub(crate) struct OwnLoop(Box<Loop>);
+pub(crate) struct OwnLoop(Box<uv_loop_t>);
 
 impl OwnLoop {
     pub(crate) fn new() -> OwnLoop {
-        let mut loop_ = Box::new(Loop([0; 848]));
+        let mut loop_ = Box::new(zeroed::<uv_loop_t>());
         // SAFETY: there is room for a loop.
         assert_eq!(unsafe { uv_loop_init(&mut *loop_) }, 0);
         OwnLoop(loop_)
     }
 
-    pub(crate) fn ptr(&mut self) -> *mut Loop {
+    pub(crate) fn ptr(&mut self) -> *mut uv_loop_t {
         &mut *self.0
     }
 
@@ -210,11 +124,13 @@ impl Drop for OwnLoop {
 /// # Safety
 ///
 /// None is needed.
-pub(crate) unsafe extern "C" fn ignore(_: *mut Request) {}
+pub(crate) unsafe extern "C" fn ignore(_: *mut uv_fs_t) {}
 
 /// Makes a call without a callback and returns its result, then makes it with one and returns
 /// that. Checks that the request says the same as the function.
-pub(crate) fn both(mut call: impl FnMut(*mut Loop, *mut Request, Callback) -> c_int) -> [c_int; 2] {
+pub(crate) fn both(
+    mut call: impl FnMut(*mut uv_loop_t, *mut uv_fs_t, Callback) -> c_int,
+) -> [c_int; 2] {
     let mut req = request();
     let now = call(std::ptr::null_mut(), &mut *req, None);
     assert_eq!(req.result(), now);
@@ -305,10 +221,6 @@ impl Drop for File {
 }
 
 /// Buffers that all describe the same text.
-pub(crate) fn repeated(text: &[u8], times: usize) -> Vec<Buf> {
-    let buf = Buf {
-        base: text.as_ptr().cast(),
-        len: text.len(),
-    };
-    vec![buf; times]
+pub(crate) fn repeated(text: &[u8], times: usize) -> Vec<uv_buf_t> {
+    vec![uv_buf_t::new(text); times]
 }

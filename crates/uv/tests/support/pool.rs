@@ -2,16 +2,10 @@
 //! and requests to use them with.
 #![allow(dead_code, reason = "each test program uses the part that it needs")]
 
-use libc::{addrinfo, sockaddr};
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use libc::addrinfo;
+use std::ffi::{c_char, c_int, c_void};
 use uv as _;
-
-pub(crate) const UV_EAI_CANCELED: c_int = -3003;
-pub(crate) const UV_EAI_NONAME: c_int = -3008;
-
-/// A `uv_loop_t`.
-#[repr(C, align(16))]
-pub(crate) struct Loop([u8; 848]);
+pub(crate) use uv_binding::*;
 
 /// A request with room for the largest, of which `data` and `type` are looked at. What lies
 /// behind is filled with rubbish, as memory from `malloc` may be.
@@ -21,6 +15,9 @@ pub(crate) struct Request {
     pub(crate) type_: c_int,
     rest: [u8; 1320],
 }
+
+// SAFETY: it is plain memory, and has room for any request.
+unsafe impl<T: Plain> Holds<T> for Request {}
 
 impl Request {
     pub(crate) fn new() -> Request {
@@ -51,12 +48,7 @@ impl Request {
     /// The field of a `uv_getaddrinfo_t` that programs read.
     pub(crate) fn addrinfo(&self) -> *mut addrinfo {
         // SAFETY: the offset is within the struct and aligned; any bytes are a pointer.
-        unsafe {
-            (&raw const *self)
-                .byte_add(144)
-                .cast::<*mut addrinfo>()
-                .read()
-        }
+        unsafe { (*(&raw const *self).cast::<uv_getaddrinfo_t>()).addrinfo }
     }
 
     /// `host` and `service` of a `uv_getnameinfo_t`.
@@ -79,68 +71,21 @@ pub(crate) type AddrInfoCb = unsafe extern "C" fn(*mut Request, c_int, *mut addr
 pub(crate) type NameInfoCb =
     unsafe extern "C" fn(*mut Request, c_int, *const c_char, *const c_char);
 
-unsafe extern "C" {
-    pub(crate) fn uv_loop_init(lp: *mut Loop) -> c_int;
-    pub(crate) fn uv_loop_close(lp: *mut Loop) -> c_int;
-    pub(crate) fn uv_loop_fork(lp: *mut Loop) -> c_int;
-    pub(crate) fn uv_loop_alive(lp: *const Loop) -> c_int;
-    pub(crate) fn uv_run(lp: *mut Loop, mode: c_int) -> c_int;
-    pub(crate) fn uv_library_shutdown();
-    pub(crate) fn uv_cancel(req: *mut Request) -> c_int;
-    pub(crate) fn uv_queue_work(
-        lp: *mut Loop,
-        req: *mut Request,
-        work: Option<WorkCb>,
-        after: Option<AfterCb>,
-    ) -> c_int;
-    pub(crate) fn uv_random(
-        lp: *mut Loop,
-        req: *mut Request,
-        buf: *mut c_void,
-        len: usize,
-        flags: c_uint,
-        cb: Option<RandomCb>,
-    ) -> c_int;
-    pub(crate) fn uv_getaddrinfo(
-        lp: *mut Loop,
-        req: *mut Request,
-        cb: Option<AddrInfoCb>,
-        node: *const c_char,
-        service: *const c_char,
-        hints: *const addrinfo,
-    ) -> c_int;
-    pub(crate) fn uv_freeaddrinfo(list: *mut addrinfo);
-    pub(crate) fn uv_getnameinfo(
-        lp: *mut Loop,
-        req: *mut Request,
-        cb: Option<NameInfoCb>,
-        address: *const sockaddr,
-        flags: c_int,
-    ) -> c_int;
-    pub(crate) fn uv_fs_stat(
-        lp: *mut Loop,
-        req: *mut Request,
-        path: *const c_char,
-        cb: Option<WorkCb>,
-    ) -> c_int;
-    pub(crate) fn uv_fs_req_cleanup(req: *mut Request);
-}
-
-pub(crate) fn new_loop() -> Box<Loop> {
-    let mut lp = Box::new(Loop([0; 848]));
+pub(crate) fn new_loop() -> Box<uv_loop_t> {
+    let mut lp = Box::new(zeroed::<uv_loop_t>());
     // SAFETY: there is room for a loop.
     assert_eq!(unsafe { uv_loop_init(&mut *lp) }, 0);
     lp
 }
 
 /// Runs a loop until nothing is alive in it.
-pub(crate) fn run(lp: &mut Loop) {
+pub(crate) fn run(lp: &mut uv_loop_t) {
     // SAFETY: the loop is open and this thread's.
     assert_eq!(unsafe { uv_run(lp, 0) }, 0);
 }
 
 /// Closes a loop in which nothing is left.
-pub(crate) fn close(mut lp: Box<Loop>) {
+pub(crate) fn close(mut lp: Box<uv_loop_t>) {
     // SAFETY: the loop is open and this thread's.
     assert_eq!(unsafe { uv_loop_close(&mut *lp) }, 0);
 }

@@ -1,23 +1,12 @@
 //! What the tests on a loop's io_uring share: loops that may have one, and whether they do.
 #![allow(dead_code, reason = "each test program uses the part that it needs")]
 
-use crate::support::{Buf, Loop, OwnLoop, Request, uv_run};
-use std::ffi::{c_int, c_void};
+use crate::support::*;
+use std::ffi::c_int;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-const UV_LOOP_USE_IO_URING_SQPOLL: c_int = 2;
-pub(crate) const ONCE: c_int = 1;
-pub(crate) const NOWAIT: c_int = 2;
 pub(crate) const POLLERS: [&str; 3] = ["epoll", "poll", "select"];
-
-unsafe extern "C" {
-    fn uv_loop_configure(loop_: *mut Loop, option: c_int, ...) -> c_int;
-    pub(crate) fn uv_loop_fork(loop_: *mut Loop) -> c_int;
-    pub(crate) fn uv_loop_alive(loop_: *const Loop) -> c_int;
-    pub(crate) fn uv_backend_fd(loop_: *const Loop) -> c_int;
-    pub(crate) fn uv_metrics_info(loop_: *mut Loop, metrics: *mut [u64; 16]) -> c_int;
-}
 
 /// Lets the tests take turns, since they change the environment. `None` on a machine where
 /// nobody may have a ring.
@@ -79,12 +68,8 @@ pub(crate) fn ring_loop_on(poller: &str) -> OwnLoop {
 }
 
 /// Whether the request was last given to a ring: `work_req.done` is null.
-pub(crate) fn is_on_ring(request: &Request) -> bool {
-    // SAFETY: the offset is within the struct and aligned; any bytes are a pointer.
-    unsafe {
-        let done = (&raw const *request).byte_add(344);
-        done.cast::<*const c_void>().read().is_null()
-    }
+pub(crate) fn is_on_ring(request: &uv_fs_t) -> bool {
+    request.work_req.done.is_none()
 }
 
 pub(crate) fn turn_once(loop_: &mut OwnLoop, mode: c_int) -> c_int {
@@ -93,15 +78,15 @@ pub(crate) fn turn_once(loop_: &mut OwnLoop, mode: c_int) -> c_int {
 }
 
 /// Memory to read into, which stays where it is.
-pub(crate) struct Room(pub(crate) Box<[u8]>);
+pub(crate) struct Memory(pub(crate) Box<[u8]>);
 
-impl Room {
-    pub(crate) fn new(len: usize) -> Room {
-        Room(vec![b'#'; len].into())
+impl Memory {
+    pub(crate) fn new(len: usize) -> Memory {
+        Memory(vec![b'#'; len].into())
     }
 
-    pub(crate) fn buf(&mut self) -> Buf {
-        Buf {
+    pub(crate) fn buf(&mut self) -> uv_buf_t {
+        uv_buf_t {
             base: self.0.as_mut_ptr().cast(),
             len: self.0.len(),
         }

@@ -3,10 +3,11 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint};
 use std::net::SocketAddrV4;
 use std::ptr::{null, null_mut};
 use uv as _;
+pub(crate) use uv_binding::*;
 
 pub(crate) const PARTIAL: c_uint = 2;
 pub(crate) const REUSEADDR: c_uint = 4;
@@ -21,144 +22,23 @@ pub(crate) const EAGAIN: c_int = -libc::EAGAIN;
 pub(crate) const EBADF: c_int = -libc::EBADF;
 pub(crate) const EINVAL: c_int = -libc::EINVAL;
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Buf {
-    pub(crate) base: *mut c_char,
-    pub(crate) len: usize,
-}
-
-impl Buf {
-    pub(crate) fn of(bytes: &[u8]) -> Buf {
-        Buf {
-            base: bytes.as_ptr().cast_mut().cast(),
-            len: bytes.len(),
-        }
-    }
-}
-
-/// A `uv_udp_t`: the fields that programs look at, at their offsets.
-#[repr(C, align(16))]
-pub(crate) struct Udp {
-    pub(crate) data: *mut c_void,
-    before_flags: [u64; 10],
-    pub(crate) flags: c_uint,
-    pub(crate) send_queue_size: usize,
-    pub(crate) send_queue_count: usize,
-    rest: [u64; 13],
-}
-
-const _: () = assert!(std::mem::offset_of!(Udp, send_queue_size) == 96);
-
-/// A `uv_udp_send_t`.
-#[repr(C, align(16))]
-pub(crate) struct Request {
-    pub(crate) data: *mut c_void,
-    before_handle: [u64; 7],
-    pub(crate) handle: *mut Udp,
-    rest: [u64; 31],
-}
-
-const _: () = assert!(std::mem::offset_of!(Request, handle) == 64 && size_of::<Request>() == 320);
-
-/// A `uv_loop_t`.
-#[repr(C, align(16))]
-pub(crate) struct Loop([u8; 848]);
-
-pub(crate) type AllocCb = unsafe extern "C" fn(*mut Udp, usize, *mut Buf);
+pub(crate) type AllocCb = unsafe extern "C" fn(*mut uv_udp_t, usize, *mut uv_buf_t);
 pub(crate) type RecvCb =
-    unsafe extern "C" fn(*mut Udp, isize, *const Buf, *const libc::sockaddr, c_uint);
-pub(crate) type SendCb = unsafe extern "C" fn(*mut Request, c_int);
-
-unsafe extern "C" {
-    pub(crate) fn uv_loop_init(l: *mut Loop) -> c_int;
-    pub(crate) fn uv_loop_close(l: *mut Loop) -> c_int;
-    pub(crate) fn uv_loop_alive(l: *const Loop) -> c_int;
-    pub(crate) fn uv_run(l: *mut Loop, mode: c_int) -> c_int;
-    pub(crate) fn uv_close(udp: *mut Udp, cb: Option<unsafe extern "C" fn(*mut Udp)>);
-    pub(crate) fn uv_is_active(udp: *const Udp) -> c_int;
-    pub(crate) fn uv_fileno(udp: *const Udp, fd: *mut c_int) -> c_int;
-    pub(crate) fn uv_send_buffer_size(udp: *mut Udp, value: *mut c_int) -> c_int;
-    pub(crate) fn uv_recv_buffer_size(udp: *mut Udp, value: *mut c_int) -> c_int;
-    pub(crate) fn uv_udp_init(l: *mut Loop, udp: *mut Udp) -> c_int;
-    pub(crate) fn uv_udp_init_ex(l: *mut Loop, udp: *mut Udp, flags: c_uint) -> c_int;
-    pub(crate) fn uv_udp_open(udp: *mut Udp, sock: c_int) -> c_int;
-    pub(crate) fn uv_udp_open_ex(udp: *mut Udp, sock: c_int, flags: c_uint) -> c_int;
-    pub(crate) fn uv_udp_bind(udp: *mut Udp, addr: *const libc::sockaddr, flags: c_uint) -> c_int;
-    pub(crate) fn uv_udp_connect(udp: *mut Udp, addr: *const libc::sockaddr) -> c_int;
-    pub(crate) fn uv_udp_getsockname(
-        udp: *const Udp,
-        name: *mut libc::sockaddr,
-        len: *mut c_int,
-    ) -> c_int;
-    pub(crate) fn uv_udp_getpeername(
-        udp: *const Udp,
-        name: *mut libc::sockaddr,
-        len: *mut c_int,
-    ) -> c_int;
-    pub(crate) fn uv_udp_send(
-        req: *mut Request,
-        udp: *mut Udp,
-        bufs: *const Buf,
-        nbufs: c_uint,
-        addr: *const libc::sockaddr,
-        cb: Option<SendCb>,
-    ) -> c_int;
-    pub(crate) fn uv_udp_try_send(
-        udp: *mut Udp,
-        bufs: *const Buf,
-        nbufs: c_uint,
-        addr: *const libc::sockaddr,
-    ) -> c_int;
-    pub(crate) fn uv_udp_try_send2(
-        udp: *mut Udp,
-        count: c_uint,
-        bufs: *const *const Buf,
-        nbufs: *const c_uint,
-        addrs: *const *const libc::sockaddr,
-        flags: c_uint,
-    ) -> c_int;
-    pub(crate) fn uv_udp_recv_start(
-        udp: *mut Udp,
-        alloc: Option<AllocCb>,
-        recv: Option<RecvCb>,
-    ) -> c_int;
-    pub(crate) fn uv_udp_recv_stop(udp: *mut Udp) -> c_int;
-    pub(crate) fn uv_udp_using_recvmmsg(udp: *const Udp) -> c_int;
-    pub(crate) fn uv_udp_get_send_queue_size(udp: *const Udp) -> usize;
-    pub(crate) fn uv_udp_get_send_queue_count(udp: *const Udp) -> usize;
-    pub(crate) fn uv_udp_set_membership(
-        udp: *mut Udp,
-        group: *const c_char,
-        interface: *const c_char,
-        membership: c_int,
-    ) -> c_int;
-    pub(crate) fn uv_udp_set_source_membership(
-        udp: *mut Udp,
-        group: *const c_char,
-        interface: *const c_char,
-        source: *const c_char,
-        membership: c_int,
-    ) -> c_int;
-    pub(crate) fn uv_udp_set_multicast_loop(udp: *mut Udp, on: c_int) -> c_int;
-    pub(crate) fn uv_udp_set_multicast_ttl(udp: *mut Udp, ttl: c_int) -> c_int;
-    pub(crate) fn uv_udp_set_multicast_interface(udp: *mut Udp, interface: *const c_char) -> c_int;
-    pub(crate) fn uv_udp_set_broadcast(udp: *mut Udp, on: c_int) -> c_int;
-    pub(crate) fn uv_udp_set_ttl(udp: *mut Udp, ttl: c_int) -> c_int;
-}
+    unsafe extern "C" fn(*mut uv_udp_t, isize, *const uv_buf_t, *const libc::sockaddr, c_uint);
+pub(crate) type SendCb = unsafe extern "C" fn(*mut uv_udp_send_t, c_int);
 
 /// A loop that has to be left empty.
-pub(crate) struct TestLoop(pub(crate) Box<Loop>);
+pub(crate) struct TestLoop(pub(crate) Box<uv_loop_t>);
 
 impl TestLoop {
     pub(crate) fn new() -> TestLoop {
-        let mut l = Box::new(Loop([0; 848]));
+        let mut l = Box::new(zeroed::<uv_loop_t>());
         // SAFETY: the memory is a loop's.
         assert_eq!(unsafe { uv_loop_init(&mut *l) }, 0);
         TestLoop(l)
     }
 
-    pub(crate) fn raw(&mut self) -> *mut Loop {
+    pub(crate) fn raw(&mut self) -> *mut uv_loop_t {
         &mut *self.0
     }
 
@@ -205,7 +85,7 @@ pub(crate) struct Heard {
     pub(crate) flags: c_uint,
 }
 
-type OnReceive = Box<dyn FnMut(*mut Udp, &Heard)>;
+type OnReceive = Box<dyn FnMut(*mut uv_udp_t, &Heard)>;
 
 /// What the callbacks of a handle know and remember.
 pub(crate) struct State {
@@ -221,20 +101,16 @@ pub(crate) struct State {
 /// A UDP handle and its state. It closes itself.
 pub(crate) struct Peer {
     /// Never freed: the loop may look at it until it has closed it.
-    pub(crate) udp: &'static mut Udp,
+    pub(crate) udp: &'static mut uv_udp_t,
     pub(crate) state: Box<State>,
     open: bool,
 }
 
 impl Peer {
     pub(crate) fn new(l: &mut TestLoop, flags: c_uint) -> Peer {
-        let udp = Box::leak(Box::new(Udp {
+        let udp = Box::leak(Box::new(uv_udp_t {
             data: null_mut(),
-            before_flags: [0; 10],
-            flags: 0,
-            send_queue_size: usize::MAX,
-            send_queue_count: usize::MAX,
-            rest: [0; 13],
+            ..garbage()
         }));
         let mut state = Box::new(State {
             room: MAX_DATAGRAM,
@@ -261,7 +137,7 @@ impl Peer {
         peer
     }
 
-    pub(crate) fn raw(&mut self) -> *mut Udp {
+    pub(crate) fn raw(&mut self) -> *mut uv_udp_t {
         self.udp
     }
 
@@ -279,7 +155,7 @@ impl Peer {
         let mut name = Address(loopback(0).0);
         let mut len = size_of::<libc::sockaddr_in>() as c_int;
         // SAFETY: there is room for an address.
-        let found = unsafe { uv_udp_getsockname(self.raw(), (&raw mut name.0).cast(), &mut len) };
+        let found = unsafe { uv_udp_getsockname(self.raw(), (&raw mut name.0), &mut len) };
         assert_eq!(found, 0);
         name
     }
@@ -307,7 +183,7 @@ impl Peer {
     }
 
     pub(crate) fn try_send(&mut self, bytes: &[u8], to: Option<&Address>) -> c_int {
-        let buf = Buf::of(bytes);
+        let buf = uv_buf_t::new(bytes);
         let to = to.map_or(null(), Address::as_ptr);
         // SAFETY: all live through the call.
         unsafe { uv_udp_try_send(self.raw(), &buf, 1, to) }
@@ -335,7 +211,7 @@ impl Peer {
     }
 }
 
-unsafe extern "C" fn on_alloc(udp: *mut Udp, suggested: usize, buf: *mut Buf) {
+unsafe extern "C" fn on_alloc(udp: *mut uv_udp_t, suggested: usize, buf: *mut uv_buf_t) {
     assert_eq!(suggested, MAX_DATAGRAM);
     // SAFETY: the handle's state lives as long as the handle.
     unsafe {
@@ -344,7 +220,7 @@ unsafe extern "C" fn on_alloc(udp: *mut Udp, suggested: usize, buf: *mut Buf) {
             return;
         }
         let mut memory = vec![0u8; state.room];
-        *buf = Buf::of(&memory);
+        *buf = uv_buf_t::new(&memory);
         (*buf).base = memory.as_mut_ptr().cast();
         state.lent.insert((*buf).base as usize, memory);
         state.lent_ever += 1;
@@ -352,9 +228,9 @@ unsafe extern "C" fn on_alloc(udp: *mut Udp, suggested: usize, buf: *mut Buf) {
 }
 
 unsafe extern "C" fn on_receive(
-    udp: *mut Udp,
+    udp: *mut uv_udp_t,
     nread: isize,
-    buf: *const Buf,
+    buf: *const uv_buf_t,
     addr: *const libc::sockaddr,
     flags: c_uint,
 ) {
@@ -433,7 +309,7 @@ pub(crate) fn dead_port() -> Address {
 }
 
 /// A request, which stays where it is, its number, and the record that it belongs to.
-type Entry = Box<(Request, usize, *mut Sends)>;
+type Entry = Box<(uv_udp_send_t, usize, *mut Sends)>;
 
 /// Sends that are under way, and what their callbacks were told: the number of the send, its
 /// status, and the handle's public counts at the time.
@@ -449,12 +325,15 @@ impl Sends {
     }
 
     /// Sends buffers, which have to live until the report.
-    pub(crate) fn send(&mut self, peer: &mut Peer, bufs: &[Buf], to: Option<&Address>) -> c_int {
-        let request = Request {
+    pub(crate) fn send(
+        &mut self,
+        peer: &mut Peer,
+        bufs: &[uv_buf_t],
+        to: Option<&Address>,
+    ) -> c_int {
+        let request = uv_udp_send_t {
             data: null_mut(),
-            before_handle: [0; 7],
-            handle: null_mut(),
-            rest: [0; 31],
+            ..garbage()
         };
         let number = self.requests.len();
         let this: *mut Sends = self;
@@ -478,10 +357,10 @@ impl Sends {
     }
 }
 
-unsafe extern "C" fn on_sent(request: *mut Request, status: c_int) {
+unsafe extern "C" fn on_sent(request: *mut uv_udp_send_t, status: c_int) {
     // SAFETY: the request is part of an entry, which lives as long as the record.
     unsafe {
-        let entry = (*request).data.cast::<(Request, usize, *mut Sends)>();
+        let entry = (*request).data.cast::<(uv_udp_send_t, usize, *mut Sends)>();
         let handle = (*request).handle;
         let (size, count) = ((*handle).send_queue_size, (*handle).send_queue_count);
         assert_eq!(uv_udp_get_send_queue_size(handle), size);
@@ -595,12 +474,12 @@ pub(crate) fn try_send2(
     to: &[Option<Address>],
     flags: c_uint,
 ) -> c_int {
-    let bufs: Vec<Buf> = texts.iter().map(|text| Buf::of(text)).collect();
-    let bufs: Vec<*const Buf> = bufs.iter().map(|buf| &raw const *buf).collect();
-    let nbufs = vec![1; texts.len()];
-    let addrs: Vec<_> = to
+    let mut bufs: Vec<uv_buf_t> = texts.iter().map(|text| uv_buf_t::new(text)).collect();
+    let mut bufs: Vec<*mut uv_buf_t> = bufs.iter_mut().map(|buf| &raw mut *buf).collect();
+    let mut nbufs = vec![1; texts.len()];
+    let mut addrs: Vec<_> = to
         .iter()
-        .map(|to| to.as_ref().map_or(null(), Address::as_ptr))
+        .map(|to| to.as_ref().map_or(null_mut(), |to| to.as_ptr().cast_mut()))
         .collect();
     let count = texts.len() as c_uint;
     // SAFETY: the arrays are of that length, and all live through the call.
@@ -608,12 +487,12 @@ pub(crate) fn try_send2(
         uv_udp_try_send2(
             peer.raw(),
             count,
-            bufs.as_ptr(),
-            nbufs.as_ptr(),
+            bufs.as_mut_ptr(),
+            nbufs.as_mut_ptr(),
             if to.is_empty() {
-                null()
+                null_mut()
             } else {
-                addrs.as_ptr()
+                addrs.as_mut_ptr()
             },
             flags,
         )

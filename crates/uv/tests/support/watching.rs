@@ -2,58 +2,24 @@
 //! use it, and a loop whose events are collected.
 
 #![allow(dead_code, reason = "no test uses all of it")]
-#![allow(missing_docs, unreachable_pub, reason = "this is part of a test")]
+#![allow(missing_docs, reason = "this is part of a test")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use uv as _;
+pub(crate) use uv_binding::*;
 
-pub const RENAME: c_int = 1;
-pub const CHANGE: c_int = 2;
-pub const RECURSIVE: c_uint = 4;
-pub const UV_EINVAL: c_int = -libc::EINVAL;
-pub const RUN_ONCE: c_int = 1;
-pub const RUN_NOWAIT: c_int = 2;
+pub(crate) const RECURSIVE: c_uint = UV_FS_EVENT_RECURSIVE as c_uint;
 
-#[repr(C, align(16))]
-pub struct Loop([u8; 848]);
-
-pub type Cb = unsafe extern "C" fn(*mut Handle, *const c_char, c_int, c_int);
-
-/// A `uv_fs_event_t`.
-#[repr(C, align(16))]
-pub struct Handle {
-    pub data: *mut c_void,
-    rest: [u64; 16],
-}
-
-unsafe extern "C" {
-    pub fn uv_loop_init(l: *mut Loop) -> c_int;
-    pub fn uv_loop_close(l: *mut Loop) -> c_int;
-    pub fn uv_loop_fork(l: *mut Loop) -> c_int;
-    pub fn uv_run(l: *mut Loop, mode: c_int) -> c_int;
-    pub fn uv_fs_event_init(l: *mut Loop, handle: *mut Handle) -> c_int;
-    pub fn uv_fs_event_start(
-        handle: *mut Handle,
-        cb: Cb,
-        path: *const c_char,
-        flags: c_uint,
-    ) -> c_int;
-    pub fn uv_fs_event_stop(handle: *mut Handle) -> c_int;
-    pub fn uv_fs_event_getpath(handle: *mut Handle, buffer: *mut c_char, size: *mut usize)
-    -> c_int;
-    pub fn uv_close(handle: *mut Handle, cb: Option<unsafe extern "C" fn(*mut Handle)>);
-    pub fn uv_is_active(handle: *const Handle) -> c_int;
-    pub fn uv_handle_size(type_: c_int) -> usize;
-}
+pub(crate) type Cb = unsafe extern "C" fn(*mut uv_fs_event_t, *const c_char, c_int, c_int);
 
 /// A directory of the test's own, removed at its end.
-pub struct Root(pub PathBuf);
+pub(crate) struct Root(pub PathBuf);
 
 impl Root {
-    pub fn new() -> Root {
+    pub(crate) fn new() -> Root {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "blacklight-fs-event-{}-{}",
@@ -65,11 +31,11 @@ impl Root {
         Root(path)
     }
 
-    pub fn at(&self, name: &str) -> PathBuf {
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    pub fn write(&self, name: &str) {
+    pub(crate) fn write(&self, name: &str) {
         fs::write(self.at(name), name).unwrap();
     }
 }
@@ -80,7 +46,7 @@ impl Drop for Root {
     }
 }
 
-pub fn c_path(path: &Path) -> CString {
+pub(crate) fn c_path(path: &Path) -> CString {
     CString::new(path.to_str().unwrap()).unwrap()
 }
 
@@ -90,28 +56,28 @@ pub fn c_path(path: &Path) -> CString {
     clippy::box_collection,
     reason = "their addresses are known to C"
 )]
-pub struct Watching {
-    pub l: Box<Loop>,
-    pub handles: Vec<Box<Handle>>,
-    pub log: Box<Vec<Seen>>,
+pub(crate) struct Watching {
+    pub(crate) l: Box<uv_loop_t>,
+    pub(crate) handles: Vec<Box<uv_fs_event_t>>,
+    pub(crate) log: Box<Vec<Seen>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Seen {
-    pub handle: usize,
-    pub name: Option<String>,
-    pub events: c_int,
-    pub status: c_int,
+pub(crate) struct Seen {
+    pub(crate) handle: usize,
+    pub(crate) name: Option<String>,
+    pub(crate) events: c_int,
+    pub(crate) status: c_int,
 }
 
 /// What a handle's `data` points to.
 struct Context {
-    pub log: *mut Vec<Seen>,
-    pub handle: usize,
+    pub(crate) log: *mut Vec<Seen>,
+    pub(crate) handle: usize,
 }
 
-pub unsafe extern "C" fn collect(
-    handle: *mut Handle,
+pub(crate) unsafe extern "C" fn collect(
+    handle: *mut uv_fs_event_t,
     name: *const c_char,
     events: c_int,
     status: c_int,
@@ -130,8 +96,8 @@ pub unsafe extern "C" fn collect(
 }
 
 impl Watching {
-    pub fn new() -> Watching {
-        let mut l = Box::new(Loop([0; 848]));
+    pub(crate) fn new() -> Watching {
+        let mut l = Box::new(zeroed::<uv_loop_t>());
         // SAFETY: the memory is a loop's.
         assert_eq!(unsafe { uv_loop_init(&mut *l) }, 0);
         Watching {
@@ -141,25 +107,24 @@ impl Watching {
         }
     }
 
-    pub fn add(&mut self, path: &Path, flags: c_uint) -> Result<usize, c_int> {
+    pub(crate) fn add(&mut self, path: &Path, flags: c_uint) -> Result<usize, c_int> {
         self.add_with(path, flags, collect)
     }
 
-    pub fn add_with(&mut self, path: &Path, flags: c_uint, cb: Cb) -> Result<usize, c_int> {
+    pub(crate) fn add_with(&mut self, path: &Path, flags: c_uint, cb: Cb) -> Result<usize, c_int> {
         let handle = self.handles.len();
         let context = Box::leak(Box::new(Context {
             log: &mut *self.log,
             handle,
         }));
-        let mut new = Box::new(Handle {
-            data: std::ptr::null_mut(),
-            rest: [0; 16],
+        let mut new = Box::new(uv_fs_event_t {
+            data: (&raw mut *context).cast(),
+            ..garbage()
         });
-        new.data = (&raw mut *context).cast();
         // SAFETY: an initialised loop, memory for a handle that outlives it, a C string.
         let started = unsafe {
             assert_eq!(uv_fs_event_init(&mut *self.l, &mut *new), 0);
-            uv_fs_event_start(&mut *new, cb, c_path(path).as_ptr(), flags)
+            uv_fs_event_start(&mut *new, Some(cb), c_path(path).as_ptr(), flags)
         };
         self.handles.push(new);
         match started {
@@ -168,23 +133,23 @@ impl Watching {
         }
     }
 
-    pub fn run(&mut self, mode: c_int) {
+    pub(crate) fn run(&mut self, mode: c_int) {
         // SAFETY: an initialised loop.
         unsafe { uv_run(&mut *self.l, mode) };
     }
 
     /// All that is there to be told.
-    pub fn drain(&mut self) -> Vec<Seen> {
+    pub(crate) fn drain(&mut self) -> Vec<Seen> {
         let mut before = usize::MAX;
         while before != self.log.len() {
             before = self.log.len();
-            self.run(RUN_NOWAIT);
+            self.run(UV_RUN_NOWAIT);
         }
         std::mem::take(&mut *self.log)
     }
 
     /// The same, as names and kinds.
-    pub fn events(&mut self) -> Vec<(String, c_int)> {
+    pub(crate) fn events(&mut self) -> Vec<(String, c_int)> {
         let seen = self.drain().into_iter();
         seen.map(|seen| {
             assert_eq!(seen.status, 0);
@@ -193,12 +158,12 @@ impl Watching {
         .collect()
     }
 
-    pub fn stop(&mut self, handle: usize) {
+    pub(crate) fn stop(&mut self, handle: usize) {
         // SAFETY: an initialised handle.
         assert_eq!(unsafe { uv_fs_event_stop(&mut *self.handles[handle]) }, 0);
     }
 
-    pub fn is_active(&self, handle: usize) -> bool {
+    pub(crate) fn is_active(&self, handle: usize) -> bool {
         // SAFETY: an initialised handle.
         unsafe { uv_is_active(&*self.handles[handle]) == 1 }
     }
@@ -217,7 +182,7 @@ impl Drop for Watching {
     }
 }
 
-pub fn pairs(expected: &[(&str, c_int)]) -> Vec<(String, c_int)> {
+pub(crate) fn pairs(expected: &[(&str, c_int)]) -> Vec<(String, c_int)> {
     expected
         .iter()
         .map(|&(name, events)| (name.to_owned(), events))
