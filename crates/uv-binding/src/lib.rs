@@ -95,6 +95,7 @@ fn held_const<T, M: Holds<T>>(memory: *const M) -> *const T {
 
 /// Room for any handle or request, which all begin with `data`, for tests that keep them in one list.
 #[repr(C, align(16))]
+#[derive(Debug)]
 pub struct Room {
     pub data: *mut c_void,
     rest: [u8; 1400],
@@ -108,6 +109,11 @@ impl Room {
     #[must_use]
     pub fn new() -> Box<Room> {
         Box::default()
+    }
+
+    /// As C takes it.
+    pub fn ptr<T: Plain>(&mut self) -> *mut T {
+        held(self)
     }
 }
 

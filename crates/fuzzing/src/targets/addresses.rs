@@ -7,7 +7,7 @@ use crate::api::Api;
 use crate::input::Input;
 use crate::original::compare;
 use libc::{AF_INET, AF_INET6, sockaddr_in, sockaddr_in6};
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int};
 
 /// What addresses are made of.
 const PARTS: &[&str] = &[
@@ -69,8 +69,6 @@ fn read(text: &CStr, port: c_int, family: c_int) {
     });
 }
 
-type Write = unsafe extern "C" fn(*const c_void, *mut std::ffi::c_char, usize) -> c_int;
-
 /// What a function wrote into room for `size` bytes.
 fn written(size: usize, write: impl FnOnce(*mut std::ffi::c_char) -> c_int) -> (c_int, Vec<u8>) {
     let mut buffer = vec![UNTOUCHED; ROOM];
@@ -91,13 +89,15 @@ fn write(octets: &[u8; 16], family: c_int, size: usize) {
     let address = &mut aligned.0;
     address[..2].copy_from_slice(&(family as libc::sa_family_t).to_ne_bytes());
     address[4..20].copy_from_slice(octets);
-    let name = |write: Write| {
-        // SAFETY: the address is as long as the longest, and `written` gives that much room.
-        written(size, |to| unsafe {
-            write(address.as_ptr().cast(), to, size)
-        })
-    };
-    compare(|api| [api.uv_ip4_name, api.uv_ip6_name, api.uv_ip_name].map(name));
+    let at = address.as_ptr();
+    // SAFETY: the address is as long as the longest, and `written` gives that much room.
+    compare(|api| unsafe {
+        [
+            written(size, |to| (api.uv_ip4_name)(at.cast(), to, size)),
+            written(size, |to| (api.uv_ip6_name)(at.cast(), to, size)),
+            written(size, |to| (api.uv_ip_name)(at.cast(), to, size)),
+        ]
+    });
     let ntop = |api: &Api, family| {
         // SAFETY: as above.
         written(size, |to| unsafe {

@@ -7,17 +7,18 @@
 //! user's rights, so that modes count and a mistake in this cannot do harm. Half of the scripts have
 //! a loop and its thread pool make them.
 
-use crate::api::{Api, Callback, Dirent, Memory, OURS};
+use crate::api::{Api, OURS};
 use crate::input::Input;
 use crate::original::{compare, original};
 use crate::scratch::{Scratch, Unprivileged};
 use crate::uses::Held;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::ptr::null_mut;
+use uv_binding::{Room, uv_dirent_t, uv_fs_cb, uv_fs_t, uv_loop_t};
 
 /// What paths are made of.
 const PARTS: &[&[u8]] = &[
@@ -75,11 +76,11 @@ fn path(input: &mut Input<'_>) -> Vec<u8> {
 struct Request {
     api: &'static Api,
     /// The loop that tells when it is done; without one it is done at once.
-    loop_: Option<*mut c_void>,
-    memory: Box<Memory>,
+    loop_: Option<*mut uv_loop_t>,
+    memory: Box<Room>,
 }
 
-type OnPath = unsafe extern "C" fn(*mut c_void, *mut c_void, *const c_char, Callback) -> c_int;
+type OnPath = unsafe extern "C" fn(*mut uv_loop_t, *mut uv_fs_t, *const c_char, uv_fs_cb) -> c_int;
 
 /// Whether a failed request has kept its path. A template may be filled in, or emptied.
 fn is_still(kept: &CStr, path: &CStr) -> bool {
@@ -91,9 +92,9 @@ fn is_still(kept: &CStr, path: &CStr) -> bool {
 }
 
 /// Counts in the request's data.
-unsafe extern "C" fn called(request: *mut c_void) {
+unsafe extern "C" fn called(request: *mut uv_fs_t) {
     // SAFETY: the data is a number that lives until the loop has run.
-    unsafe { *(*request.cast::<Memory>()).data.cast::<u32>() += 1 };
+    unsafe { *(*request).data.cast::<u32>() += 1 };
 }
 
 impl Request {
@@ -101,7 +102,7 @@ impl Request {
     fn make(
         &mut self,
         path: &CStr,
-        call: impl FnOnce(*mut c_void, *mut c_void, Callback) -> c_int,
+        call: impl FnOnce(*mut uv_loop_t, *mut uv_fs_t, uv_fs_cb) -> c_int,
     ) -> c_int {
         let mut calls = 0;
         self.memory.data = (&raw mut calls).cast();
@@ -159,7 +160,7 @@ impl Drop for Request {
 /// A script as it runs.
 struct Run<'a> {
     api: &'static Api,
-    loop_: Option<*mut c_void>,
+    loop_: Option<*mut uv_loop_t>,
     root: &'a Path,
     trace: Vec<String>,
 }
@@ -176,7 +177,7 @@ impl Run<'_> {
         Request {
             api: self.api,
             loop_: self.loop_,
-            memory: Memory::new(),
+            memory: Room::new(),
         }
     }
 
@@ -339,7 +340,8 @@ impl Run<'_> {
                     let code = request.on_path(at, call);
                     let stat = *(api.uv_fs_get_statbuf)(request.memory.ptr());
                     // Mode, links, user and group; the rest differs from run to run.
-                    let same = if code == 0 { &stat[1..5] } else { &[] };
+                    let same = [stat.st_mode, stat.st_nlink, stat.st_uid, stat.st_gid];
+                    let same = if code == 0 { &same[..] } else { &[] };
                     format!("{code} {same:?}")
                 }
                 18 => {
@@ -373,13 +375,13 @@ impl Run<'_> {
                 (self.api.uv_fs_scandir)(l, r, at.as_ptr(), 0, cb)
             });
             let mut found = Vec::new();
-            let mut entry = Dirent {
+            let mut entry = uv_dirent_t {
                 name: std::ptr::null(),
-                kind: -1,
+                type_: -1,
             };
             while (self.api.uv_fs_scandir_next)(request.memory.ptr(), &mut entry) == 0 {
                 let name = CStr::from_ptr(entry.name).to_owned();
-                found.push((name, entry.kind));
+                found.push((name, entry.type_));
             }
             assert_eq!(found.len(), count.max(0) as usize);
             format!("{count} {found:?}")
@@ -395,7 +397,9 @@ impl Run<'_> {
             unsafe {
                 let open = (self.api.uv_fs_get_ptr)(request.memory.ptr());
                 let mut close = self.request();
-                let closed = close.make(c"", |l, r, cb| (self.api.uv_fs_closedir)(l, r, open, cb));
+                let closed = close.make(c"", |l, r, cb| {
+                    (self.api.uv_fs_closedir)(l, r, open.cast(), cb)
+                });
                 assert_eq!(closed, 0);
             }
         }
@@ -477,7 +481,7 @@ fn play(api: &'static Api, data: &[u8]) -> Vec<String> {
     let scratch = Scratch::new("paths");
     plant(scratch.path());
     let mut input = Input::new(data);
-    let mut loop_ = Memory::new();
+    let mut loop_ = Room::new();
     let with_loop = input.flip();
     let mut run = Run {
         api,

@@ -6,12 +6,13 @@
 //! compatibility forms, compositions) the original encodes as it stands, so that the same host has
 //! several names there. What is not UTF-8 is refused.
 
-use crate::api::{Api, Memory, OURS};
+use crate::api::{Api, OURS};
 use crate::input::Input;
 use crate::original::compare_for;
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
+use uv_binding::Room;
 
 const UV_EAI_NONAME: c_int = -3008;
 
@@ -49,7 +50,7 @@ pub unsafe extern "C" fn getaddrinfo(
 /// What a library answers for a name, and what it asks the resolver for.
 fn ask(api: &Api, name: &CStr) -> (c_int, Option<Vec<u8>>) {
     ASKED.set(None);
-    let (mut loop_, mut request) = (Memory::new(), Memory::new());
+    let (mut loop_, mut request) = (Room::new(), Room::new());
     // SAFETY: without a callback nothing of the request is used after the call, and nothing of the
     // loop at all.
     let code = unsafe {

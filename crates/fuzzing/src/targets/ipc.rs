@@ -5,13 +5,14 @@
 //! report the same, and every descriptor that came is handed out or closed: nothing is open at the
 //! end that was not at the beginning.
 
-use crate::api::{Api, Buf, Memory, OURS};
+use crate::api::{Api, OURS};
 use crate::input::Input;
 use crate::original::{compare_for, original};
 use crate::uses::Held;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use uv_binding::{Room, uv_buf_t, uv_handle_t, uv_loop_t, uv_pipe_t, uv_stream_t};
 
 const NOWAIT: c_int = 2;
 const UV_NAMED_PIPE: c_int = 7;
@@ -165,28 +166,28 @@ fn send(peer: RawFd, message: &Message, kinds: &Kinds) {
 struct Program<'a> {
     api: &'static Api,
     script: &'a Script,
-    loop_: *mut c_void,
+    loop_: *mut uv_loop_t,
     reads: usize,
     room: Vec<u8>,
     trace: Vec<String>,
     #[allow(clippy::vec_box, reason = "handles must not move")]
-    accepted: Vec<Box<Memory>>,
+    accepted: Vec<Box<Room>>,
 }
 
-unsafe extern "C" fn lend(pipe: *mut c_void, _: usize, buf: *mut Buf) {
+unsafe extern "C" fn lend(pipe: *mut uv_handle_t, _: usize, buf: *mut uv_buf_t) {
     // SAFETY: the handle's data is the program, which nobody else looks at meanwhile.
     unsafe {
-        let program = &mut *(*pipe.cast::<Memory>()).data.cast::<Program<'_>>();
+        let program = &mut *(*pipe).data.cast::<Program<'_>>();
         (*buf).base = program.room.as_mut_ptr().cast::<c_char>();
         (*buf).len = program.script.room;
     }
 }
 
-unsafe extern "C" fn heard(pipe: *mut c_void, nread: isize, _: *const Buf) {
+unsafe extern "C" fn heard(pipe: *mut uv_stream_t, nread: isize, _: *const uv_buf_t) {
     // SAFETY: as above; the handle is open.
     unsafe {
-        let program = &mut *(*pipe.cast::<Memory>()).data.cast::<Program<'_>>();
-        program.read(pipe, nread);
+        let program = &mut *(*pipe).data.cast::<Program<'_>>();
+        program.read(pipe.cast(), nread);
     }
 }
 
@@ -194,7 +195,7 @@ impl Program<'_> {
     /// # Safety
     ///
     /// `pipe` is the open handle.
-    unsafe fn read(&mut self, pipe: *mut c_void, nread: isize) {
+    unsafe fn read(&mut self, pipe: *mut uv_pipe_t, nread: isize) {
         // SAFETY: the caller vouches for the handle.
         unsafe {
             let pending = (self.api.uv_pipe_pending_count)(pipe);
@@ -202,7 +203,7 @@ impl Program<'_> {
             self.trace
                 .push(format!("read {nread}, {pending} pending, of type {kind}"));
             if nread < 0 {
-                (self.api.uv_close)(pipe, None);
+                (self.api.uv_close)(pipe.cast(), None);
                 return;
             }
             let action = self.script.actions.get(self.reads);
@@ -212,10 +213,10 @@ impl Program<'_> {
                 Action::AcceptOne => drop(self.accept(pipe)),
                 Action::AcceptAll => while self.accept(pipe) {},
                 Action::Stop => {
-                    let code = (self.api.uv_read_stop)(pipe);
+                    let code = (self.api.uv_read_stop)(pipe.cast());
                     self.trace.push(format!("stop {code}"));
                 }
-                Action::Close => (self.api.uv_close)(pipe, None),
+                Action::Close => (self.api.uv_close)(pipe.cast(), None),
             }
         }
     }
@@ -225,21 +226,21 @@ impl Program<'_> {
     /// # Safety
     ///
     /// As for [`Program::read`].
-    unsafe fn accept(&mut self, pipe: *mut c_void) -> bool {
+    unsafe fn accept(&mut self, pipe: *mut uv_pipe_t) -> bool {
         // SAFETY: the caller vouches for the handle; what is accepted lives until the loop's end.
         unsafe {
             if (self.api.uv_pipe_pending_count)(pipe) == 0 {
                 return false;
             }
             let kind = (self.api.uv_pipe_pending_type)(pipe);
-            let mut handle = Memory::new();
+            let mut handle = Room::new();
             let init = match kind {
                 UV_TCP => (self.api.uv_tcp_init)(self.loop_, handle.ptr()),
                 UV_UDP => (self.api.uv_udp_init)(self.loop_, handle.ptr()),
                 _ => (self.api.uv_pipe_init)(self.loop_, handle.ptr(), 0),
             };
             assert_eq!(init, 0);
-            let code = (self.api.uv_accept)(pipe, handle.ptr());
+            let code = (self.api.uv_accept)(pipe.cast(), handle.ptr());
             self.trace.push(format!("accept {kind}: {code}"));
             self.accepted.push(handle);
             // A descriptor that cannot be accepted would be offered for ever.
@@ -252,7 +253,7 @@ fn play(api: &'static Api, script: &Script) -> Vec<String> {
     let held = Held::now();
     let kinds = Kinds::new();
     let (own, peer) = UnixStream::pair().expect("two sockets");
-    let (mut loop_, mut pipe) = (Memory::new(), Memory::new());
+    let (mut loop_, mut pipe) = (Room::new(), Room::new());
     let mut program = Program {
         api,
         script,
@@ -277,7 +278,7 @@ fn play(api: &'static Api, script: &Script) -> Vec<String> {
         // Whoever has stopped goes on.
         for _ in 0..script.messages.len() + 2 {
             if (api.uv_is_closing)(pipe.ptr()) == 0 {
-                let _ = (api.uv_read_start)(pipe.ptr(), lend, heard);
+                let _ = (api.uv_read_start)(pipe.ptr(), Some(lend), Some(heard));
             }
             for _ in 0..script.messages.len() * 8 + 2 {
                 (api.uv_run)(loop_.ptr(), NOWAIT);
@@ -304,7 +305,7 @@ pub fn run(data: &[u8]) {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         for api in [Some(&OURS), original()].into_iter().flatten() {
-            let mut loop_ = Memory::new();
+            let mut loop_ = Room::new();
             // SAFETY: the loop is initialised, and closed at once.
             unsafe {
                 assert_eq!((api.uv_loop_init)(loop_.ptr()), 0);

@@ -4,16 +4,21 @@
 //! Both libraries answer the same, the child ends in the same way, sees the same descriptors open,
 //! and nothing is left of it: no child, and no descriptor.
 
-use crate::api::{Api, Memory, OURS, SpawnOptions, Stdio};
+use crate::api::{Api, OURS};
 use crate::input::Input;
 use crate::original::{compare_for, original};
 use crate::uses::Held;
-use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::ptr::null;
+use std::ptr::{null, null_mut};
+use uv_binding::{
+    Room, UV_CREATE_PIPE, UV_IGNORE, UV_INHERIT_FD, UV_INHERIT_STREAM, uv_loop_t, uv_pipe_t,
+    uv_process_options_t, uv_process_t, uv_stdio_container_t, uv_stdio_container_t_data as Data,
+    zeroed,
+};
 
 /// What a shell may run: exit with a bit for each of the first eight descriptors that is open, that
 /// is the null device, that is the same file as the first one, or be killed.
@@ -142,13 +147,9 @@ impl Script {
     }
 }
 
-unsafe extern "C" fn ended(process: *mut c_void, status: i64, signal: c_int) {
+unsafe extern "C" fn ended(process: *mut uv_process_t, status: i64, signal: c_int) {
     // SAFETY: the handle's data is where the end is kept.
-    unsafe {
-        *(*process.cast::<Memory>())
-            .data
-            .cast::<Option<(i64, c_int)>>() = Some((status, signal))
-    };
+    unsafe { *(*process).data.cast::<Option<(i64, c_int)>>() = Some((status, signal)) };
 }
 
 fn array(strings: &[&CStr]) -> Vec<*const c_char> {
@@ -165,8 +166,8 @@ fn array(strings: &[&CStr]) -> Vec<*const c_char> {
 ///
 /// The loop is open, and the handles outlive it.
 #[allow(clippy::vec_box, reason = "handles must not move")]
-unsafe fn pipe(api: &Api, loop_: *mut c_void, pipes: &mut Vec<Box<Memory>>) -> *mut c_void {
-    let mut pipe = Memory::new();
+unsafe fn pipe(api: &Api, loop_: *mut uv_loop_t, pipes: &mut Vec<Box<Room>>) -> *mut uv_pipe_t {
+    let mut pipe = Room::new();
     let address = pipe.ptr();
     // SAFETY: the caller vouches for the loop.
     assert_eq!(unsafe { (api.uv_pipe_init)(loop_, address, 0) }, 0);
@@ -177,8 +178,8 @@ unsafe fn pipe(api: &Api, loop_: *mut c_void, pipes: &mut Vec<Box<Memory>>) -> *
 fn play(api: &'static Api, script: &Script) -> (c_int, Option<(i64, c_int)>) {
     let held = Held::now();
     let null_device: OwnedFd = std::fs::File::open("/dev/null").expect("a device").into();
-    let (mut loop_, mut process) = (Memory::new(), Memory::new());
-    let mut pipes: Vec<Box<Memory>> = Vec::new();
+    let (mut loop_, mut process) = (Room::new(), Room::new());
+    let mut pipes: Vec<Box<Room>> = Vec::new();
     let mut end = None;
     let args = array(&[script.file, c"-c", script.script]);
     let env = script.env.as_deref().map(array);
@@ -189,26 +190,38 @@ fn play(api: &'static Api, script: &Script) -> (c_int, Option<(i64, c_int)>) {
         let mut stdio = Vec::new();
         for &slot in &script.slots {
             let (flags, data) = match slot {
-                Slot::Ignore => (0, 0),
-                Slot::File => (2, null_device.as_raw_fd() as usize),
-                Slot::Number(fd) => (2, fd as u32 as usize),
-                Slot::Pipe(flags) => (1 | flags, pipe(api, loop_.ptr(), &mut pipes) as usize),
+                Slot::Ignore => (UV_IGNORE, Data { fd: 0 }),
+                Slot::File => {
+                    let fd = null_device.as_raw_fd();
+                    (UV_INHERIT_FD, Data { fd })
+                }
+                Slot::Number(fd) => (UV_INHERIT_FD, Data { fd }),
+                Slot::Pipe(flags) => {
+                    let stream = pipe(api, loop_.ptr(), &mut pipes).cast();
+                    (UV_CREATE_PIPE | flags, Data { stream })
+                }
                 Slot::Stream(open) => {
                     let stream = pipe(api, loop_.ptr(), &mut pipes);
                     if open {
                         let (own, _) = UnixStream::pair().expect("two sockets");
                         assert_eq!((api.uv_pipe_open)(stream, own.into_raw_fd()), 0);
                     }
-                    (4, stream as usize)
+                    let stream = stream.cast();
+                    (UV_INHERIT_STREAM, Data { stream })
                 }
             };
-            stdio.push(Stdio { flags, data });
+            stdio.push(uv_stdio_container_t { flags, data });
         }
-        let options = SpawnOptions {
+        let options = uv_process_options_t {
             exit_cb: Some(ended),
             file: script.file.as_ptr(),
-            args: if script.args { args.as_ptr() } else { null() },
-            env: env.as_ref().map_or(null(), |env| env.as_ptr()),
+            args: match script.args {
+                true => args.as_ptr().cast_mut().cast(),
+                false => null_mut(),
+            },
+            env: env
+                .as_ref()
+                .map_or(null_mut(), |env| env.as_ptr().cast_mut().cast()),
             cwd: script.cwd.map_or(null(), CStr::as_ptr),
             flags: script.flags,
             stdio_count: stdio.len() as c_int,
@@ -253,22 +266,15 @@ pub fn run(data: &[u8]) {
 
 /// Has one child, unobserved.
 fn warm_up(api: &'static Api) {
-    let (mut loop_, mut process) = (Memory::new(), Memory::new());
+    let (mut loop_, mut process) = (Room::new(), Room::new());
     let args = array(&[c"true"]);
     // SAFETY: as in `play`.
     unsafe {
         assert_eq!((api.uv_loop_init)(loop_.ptr()), 0);
-        let options = SpawnOptions {
-            exit_cb: None,
+        let options = uv_process_options_t {
             file: c"true".as_ptr(),
-            args: args.as_ptr(),
-            env: null(),
-            cwd: null(),
-            flags: 0,
-            stdio_count: 0,
-            stdio: std::ptr::null_mut(),
-            uid: 0,
-            gid: 0,
+            args: args.as_ptr().cast_mut().cast(),
+            ..zeroed()
         };
         assert_eq!((api.uv_spawn)(loop_.ptr(), process.ptr(), &options), 0);
         (api.uv_run)(loop_.ptr(), 0);

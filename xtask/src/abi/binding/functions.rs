@@ -16,6 +16,7 @@ const BASES: [&str; 3] = ["uv_handle_t", "uv_req_t", "libc::sockaddr"];
 pub(super) fn write(facts: &Facts, names: &Names) -> Result<String> {
     let kinds = Kinds::new(facts);
     let mut declarations = String::new();
+    let mut pointers = String::new();
     let mut wrappers = String::new();
     let mut exports = Vec::new();
     for ((kind, name), spelled) in facts {
@@ -25,6 +26,7 @@ pub(super) fn write(facts: &Facts, names: &Names) -> Result<String> {
         let signature = Signature::new(name, spelled, names, &kinds)
             .with_context(|| format!("cannot declare {name}: {spelled}"))?;
         let _ = writeln!(declarations, "        {}", signature.declaration());
+        let _ = writeln!(pointers, "    {}", signature.pointer());
         match signature.wrapper() {
             Some(wrapper) => wrappers.push_str(&wrapper),
             None => exports.push(name.as_str()),
@@ -37,6 +39,13 @@ pub(super) fn write(facts: &Facts, names: &Names) -> Result<String> {
     let _ = writeln!(
         text,
         "    unsafe extern \"C\" {{\n{declarations}    }}\n}}\n"
+    );
+    text.push_str(
+        "/// The type of a pointer to each function, for a library that is loaded while running.\n",
+    );
+    let _ = writeln!(
+        text,
+        "pub mod pointers {{\n    use super::*;\n\n{pointers}}}\n"
     );
     let _ = writeln!(
         text,
@@ -176,6 +185,16 @@ impl<'a> Signature<'a> {
         format!(
             "pub {}fn {}({}){};",
             if self.is_safe() { "safe " } else { "" },
+            self.name,
+            parameters.join(", "),
+            self.result
+        )
+    }
+
+    fn pointer(&self) -> String {
+        let parameters: Vec<&str> = self.parameters.iter().map(|one| one.raw.as_str()).collect();
+        format!(
+            "pub type {} = unsafe extern \"C\" fn({}){};",
             self.name,
             parameters.join(", "),
             self.result
