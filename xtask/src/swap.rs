@@ -66,7 +66,7 @@ pub(crate) fn ensure_it_works(program: &Path, lib: &Path) -> Result<()> {
 
 type Check = fn(&Kit) -> Result<()>;
 
-const CHECKS: [(&str, Check); 25] = [
+const CHECKS: [(&str, Check); 28] = [
     ("a_program_at_a_fixed_address", fixed_address),
     ("a_program_at_any_address", any_address),
     ("a_program_with_landing_pads", landing_pads),
@@ -82,12 +82,15 @@ const CHECKS: [(&str, Check); 25] = [
     ("only_this", only_this),
     ("a_child_with_the_same_build_id", same_build_id),
     ("a_script", script),
+    ("another_preload", other_preload),
+    ("a_preload_with_threads", threads),
     ("code_that_may_not_be_changed", forbidden),
     ("code_that_may_not_be_run_any_more", forbidden_late),
     ("a_module", module),
     ("a_module_that_calls_directly", direct_module),
     ("a_module_bound_to_itself", deepbound_module),
     ("a_module_with_one_function_more", newer_module),
+    ("modules_that_threads_open_and_close", reopened_module),
     ("a_module_optimised_at_link_time", optimised_module),
     ("a_native_addon", addon),
     ("doctor", doctor),
@@ -458,6 +461,44 @@ fn script(kit: &Kit) -> Result<()> {
     Ok(())
 }
 
+/// What the user preloads is loaded all the same, and handed on by `--only-this`.
+fn other_preload(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("fixed", &["-no-pie", "-fno-pie"])?;
+    let shared = ["-shared", "-fPIC"];
+    let other = kit.link("other-preload.so", "preloaded.c", &[], &shared)?;
+    for (options, child) in [(&[][..], "ours"), (&["--only-this"], "carried")] {
+        let mut command = kit.run(options);
+        command.arg(&program).env("LD_PRELOAD", &other);
+        let child = format!("child: {child}");
+        let libraries = [
+            child.as_str(),
+            "main: ours",
+            "preloaded",
+            "preloaded",
+            "thread: ours",
+        ];
+        said(&mut command)?.is(&libraries, "in place of the 1.53.0 inside it")?;
+    }
+    Ok(())
+}
+
+/// Such a thread may be running code that would be changed.
+fn threads(kit: &Kit) -> Result<()> {
+    let program = kit.carrier("fixed", &["-no-pie", "-fno-pie"])?;
+    let other = kit.link(
+        "threads.so",
+        "preloaded.c",
+        &[],
+        &["-shared", "-fPIC", "-DTHREAD"],
+    )?;
+    let mut command = kit.run(&[]);
+    command.arg(&program).env("LD_PRELOAD", &other);
+    said(&mut command)?.is(
+        &CARRIED,
+        "has started threads in it already; it runs as it is",
+    )
+}
+
 fn forbidden(kit: &Kit) -> Result<()> {
     forbids(kit, "writing")
 }
@@ -551,6 +592,23 @@ fn newer_module(kit: &Kit) -> Result<()> {
         "module: carried",
         false,
     )
+}
+
+/// Jumps are put into a module each time that it is opened, and no thread meets half of them.
+fn reopened_module(kit: &Kit) -> Result<()> {
+    for flags in [&[][..], &["-Wl,-Bsymbolic"], &["-DONE_MORE"]] {
+        let (host, module) = kit.module("reopened.so", flags)?;
+        let library = match flags {
+            ["-DONE_MORE"] => "module: carried",
+            _ => "module: ours",
+        };
+        let mut command = kit.run(&[]);
+        command.arg(host).arg(module).env("REOPEN", "1");
+        said(&mut command)?
+            .is(&[library], "does not load libuv itself")
+            .with_context(|| format!("{flags:?}"))?;
+    }
+    Ok(())
 }
 
 /// An addon of Node's own build uses the loops of the main thread and of a worker.

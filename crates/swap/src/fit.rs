@@ -80,6 +80,8 @@ pub(crate) enum Refusal {
     Shared(String),
     /// It went through link-time optimisation, which copies code to where it is called.
     Optimised,
+    /// Code may be running while it would be changed.
+    Threads,
     /// The code could not be changed.
     Code(Failure),
 }
@@ -113,6 +115,8 @@ impl fmt::Display for Refusal {
             Refusal::Optimised => formatter.write_str(
                 "link-time optimisation has copied parts of its libuv to where they are called",
             ),
+            Refusal::Threads => formatter
+                .write_str("something else that is preloaded has started threads in it already"),
             Refusal::Code(Failure::NoMemoryNear) => {
                 formatter.write_str("there is no free memory near its code")
             }

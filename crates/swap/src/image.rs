@@ -77,6 +77,8 @@ pub(crate) struct Image {
     pub(crate) base: usize,
     /// The path that it was loaded by; empty for the program.
     pub(crate) name: &'static CStr,
+    /// How many objects the process had closed when this one was looked at.
+    pub(crate) closed_before: u64,
     segments: &'static [libc::Elf64_Phdr],
     symbols: *const Sym,
     strings: &'static [u8],
@@ -158,6 +160,7 @@ impl Image {
             base,
             // SAFETY: the name ends in a zero byte and lives as long as the description.
             name: unsafe { CStr::from_ptr(info.dlpi_name) },
+            closed_before: info.dlpi_subs,
             segments,
             symbols: symbols as *const Sym,
             // SAFETY: the dynamic table gives address and size of the strings.

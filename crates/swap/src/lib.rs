@@ -40,12 +40,37 @@ const TRIPPED: i32 = 70;
 /// found before those of any module, with us as without us, so there none is looked at.
 static FOR_MODULES: OnceLock<Image> = OnceLock::new();
 
-/// Held while a module is changed: two threads may open the same one.
-static CHANGING: Mutex<()> = Mutex::new(());
+/// The objects that need not be looked at again.
+static LOOKED_AT: Seen = Seen(Mutex::new((0, Vec::new())));
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
+
+/// Addresses of loaded objects, and how many had been closed when they were loaded: another object
+/// may come to lie where a closed one was.
+struct Seen(Mutex<(u64, Vec<usize>)>);
+
+impl Seen {
+    /// Whether this object has not been asked for before; it has from now on.
+    fn is_new(&self, image: &Image) -> bool {
+        let Ok(mut seen) = self.0.lock() else {
+            return false;
+        };
+        let (closed, places) = &mut *seen;
+        if *closed != image.closed_before {
+            *closed = image.closed_before;
+            places.clear();
+        }
+        match places.binary_search(&image.base) {
+            Ok(_) => false,
+            Err(index) => {
+                places.insert(index, image.base);
+                true
+            }
+        }
+    }
+}
 
 /// Runs before the program's own code.
 extern "C" fn start() {
@@ -99,7 +124,11 @@ extern "C" fn start() {
 /// Replaces the libuv that the program carries; says so if that was asked for.
 fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
     let told = settings.known.and_then(|text| Known::parse(text, program));
-    let outcome = replace(program, ours, told.as_ref());
+    let outcome = if has_threads() {
+        Err(Refusal::Threads)
+    } else {
+        replace(program, ours, told.as_ref())
+    };
     let facts = outcome.as_ref().ok().and_then(|(_, new)| {
         let known = new.as_ref().or(told.as_ref())?;
         known.print(program)
@@ -122,6 +151,16 @@ fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
     if let (Ok((_, Some(_))), Some(facts), false) = (&outcome, facts, settings.only_this.is_some())
     {
         settings::pass_on(settings, &facts);
+    }
+}
+
+/// Whether something that was preloaded has started threads, which may be running the program's code.
+fn has_threads() -> bool {
+    // The directory of a process's threads has one link for each, and two of its own.
+    // SAFETY: the path is a string, and there is a place for the answer.
+    unsafe {
+        let mut status: libc::stat = core::mem::zeroed();
+        libc::stat(c"/proc/self/task".as_ptr(), &raw mut status) == 0 && status.st_nlink > 3
     }
 }
 
@@ -201,15 +240,14 @@ fn look_at_modules() {
     let Some(ours) = FOR_MODULES.get() else {
         return;
     };
-    let mut modules = Vec::new();
+    // The linker lets no other thread open or close objects meanwhile.
     image::each(|image| {
-        if image.base != ours.base && image.function(b"uv_run").is_some() {
-            modules.push(image);
+        let carries = || image.base != ours.base && image.function(b"uv_run").is_some();
+        if LOOKED_AT.is_new(&image) && carries() {
+            take_module(&image, ours);
         }
         true
     });
-    let _guard = CHANGING.lock();
-    modules.iter().for_each(|module| take_module(module, ours));
 }
 
 /// Says what came of it to who asked, and ends the process before the program begins.

@@ -8,8 +8,9 @@
 
 use crate::entry::JUMP_LENGTH;
 use crate::image::{Image, PAGE};
-use core::ptr;
+use core::{ops, ptr};
 use libc::{c_int, c_void};
+use std::sync::Mutex;
 
 /// Pages between two that are written are made writable with them if they are no more than this:
 /// it costs nothing, and every further range costs two system calls.
@@ -77,6 +78,7 @@ pub(crate) fn apply(image: &Image, mut jumps: Vec<Jump>) -> Result<(), Failure> 
         slots.give_back();
         return Err(Failure::Forbidden);
     }
+    slots.keep();
     Ok(())
 }
 
@@ -134,29 +136,50 @@ impl Range {
     }
 }
 
+/// Pages of slots that jumps lead to. They stay when a module is closed, for when it is opened again:
+/// else a module that comes and goes would use up all places near it.
+static KEPT: Mutex<Vec<(usize, Vec<u8>)>> = Mutex::new(Vec::new());
+
 /// Jumps that reach anywhere, in pages near an object.
 struct Slots {
     start: usize,
-    length: usize,
+    bytes: Vec<u8>,
+    /// Whether other jumps, of an object that was closed since, lead there too.
+    is_kept: bool,
 }
 
 impl Slots {
     fn near(image: &Image, jumps: &[Jump]) -> Result<Slots, Failure> {
-        let length = (jumps.len() * SLOT).next_multiple_of(PAGE);
-        let start = memory_near(image, length).ok_or(Failure::NoMemoryNear)?;
-        let slots = Slots { start, length };
-        for (index, jump) in jumps.iter().enumerate() {
-            let mut bytes = [0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc, 0, 0, 0, 0, 0, 0, 0, 0];
-            bytes[8..].copy_from_slice(&jump.to.to_le_bytes());
-            // SAFETY: the slot lies in pages that were just mapped for it.
-            unsafe {
-                ptr::copy_nonoverlapping(bytes.as_ptr(), slots.address(index) as *mut u8, SLOT);
+        let mut bytes = Vec::with_capacity(jumps.len() * SLOT);
+        for jump in jumps {
+            bytes.extend([0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc]);
+            bytes.extend(jump.to.to_le_bytes());
+        }
+        let length = bytes.len().next_multiple_of(PAGE);
+        let reachable = reachable(image, length);
+        if let Ok(kept) = KEPT.lock() {
+            let fits =
+                |(start, kept): &&(usize, Vec<u8>)| reachable.contains(start) && *kept == bytes;
+            if let Some((start, _)) = kept.iter().find(fits) {
+                return Ok(Slots {
+                    start: *start,
+                    bytes,
+                    is_kept: true,
+                });
             }
         }
+        let start = memory_near(image, length).ok_or(Failure::NoMemoryNear)?;
+        // SAFETY: the pages were just mapped, and are long enough.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start as *mut u8, bytes.len()) };
         let pages = Range {
             start,
             end: start + length,
             protection: 0,
+        };
+        let slots = Slots {
+            start,
+            bytes,
+            is_kept: false,
         };
         if pages.protect(libc::PROT_READ | libc::PROT_EXEC) {
             return Ok(slots);
@@ -169,25 +192,42 @@ impl Slots {
         self.start + index * SLOT
     }
 
-    fn give_back(self) {
-        // SAFETY: the pages were mapped by `near`, and no jump leads to them.
-        unsafe { libc::munmap(self.start as *mut c_void, self.length) };
+    /// Jumps lead here from now on.
+    fn keep(self) {
+        if let (false, Ok(mut kept)) = (self.is_kept, KEPT.lock()) {
+            kept.push((self.start, self.bytes));
+        }
     }
+
+    fn give_back(self) {
+        if !self.is_kept {
+            let length = self.bytes.len().next_multiple_of(PAGE);
+            // SAFETY: the pages were mapped by `near`, and no jump leads to them.
+            unsafe { libc::munmap(self.start as *mut c_void, length) };
+        }
+    }
+}
+
+/// Where slots of this length may begin, so that jumps from all of the object reach them.
+fn reachable(image: &Image, length: usize) -> ops::RangeInclusive<usize> {
+    let (start, end) = image.extent();
+    let lowest = end.saturating_sub(REACH).max(PAGE * 16);
+    let highest = ((start & !(PAGE - 1)) + REACH).saturating_sub(length);
+    lowest..=highest
 }
 
 /// Free pages that jumps from all of the object reach: below it, where the heap does not grow.
 fn memory_near(image: &Image, length: usize) -> Option<usize> {
     let (start, end) = image.extent();
     let start = start & !(PAGE - 1);
-    let lowest = end.saturating_sub(REACH).max(PAGE * 16);
-    let highest = (start + REACH).saturating_sub(length);
+    let reachable = reachable(image, length);
     let mut step = PAGE * 16;
     // A few places below, then above, each farther away than the one before.
     for _ in 0..14 {
         let below = start.checked_sub(length + step);
         let above = Some(end.next_multiple_of(PAGE) + step * 64);
         for place in [below, above].into_iter().flatten() {
-            if (lowest..=highest).contains(&place) && map_at(place, length) {
+            if reachable.contains(&place) && map_at(place, length) {
                 return Some(place);
             }
         }
