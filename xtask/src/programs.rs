@@ -142,9 +142,21 @@ fn prepare(options: &Options, chosen: &[&str], scripts: PathBuf) -> Result<(Case
         if workloads.is_empty() {
             continue;
         }
-        let installed = Rc::new(program.provide()?);
-        let about = program.describe(&installed)?;
-        remarks.push(format!("`{}` is {about}.", program.name));
+        let provided = program.provide().and_then(|installed| {
+            let about = program.describe(&installed)?;
+            Ok((Rc::new(installed), about))
+        });
+        let installed = match provided {
+            Ok((installed, about)) => {
+                remarks.push(format!("`{}` is {about}.", program.name));
+                installed
+            }
+            Err(error) => {
+                // Without a network there is no program, and the others can be measured still.
+                remarks.push(format!("`{}` is left out: {error:#}.", program.name));
+                continue;
+            }
+        };
         for workload in workloads {
             cases.push(Box::new(Case {
                 name: format!("{}/{}", program.name, workload.name),
