@@ -57,7 +57,7 @@ enum Phase {
     Idle,
     Prepare,
     Io,
-    Source(Source),
+    Sources,
     PendingAgain,
     Check,
     Closing,
@@ -88,6 +88,8 @@ pub(crate) enum InHand {
 pub struct Run {
     mode: Mode,
     phase: Phase,
+    /// The source that a phase of sources is at.
+    source: Source,
     alive: bool,
     may_sleep: bool,
     /// Pending callbacks left in this round.
@@ -103,6 +105,7 @@ impl Run {
         Run {
             mode,
             phase: Phase::Enter,
+            source: Source::FIRST,
             alive: false,
             may_sleep: false,
             round: 0,
@@ -142,7 +145,7 @@ impl Engine {
                 Phase::Idle => self.idle.next(&self.handles).map(Event::Idle),
                 Phase::Prepare => self.prepare.next(&self.handles).map(Event::Prepare),
                 Phase::Io => self.next_io(run),
-                Phase::Source(source) => self.next_of(source),
+                Phase::Sources => self.next_of(run.source),
                 Phase::Check => self.check.next(&self.handles).map(Event::Check),
                 Phase::Closing => self.finish_next_close(),
                 Phase::Enter | Phase::Turn | Phase::Done => None,
@@ -165,7 +168,7 @@ impl Engine {
             Phase::Idle => self.open_prepare(run),
             Phase::Prepare => self.open_io(run),
             Phase::Io => self.open_sources(run),
-            Phase::Source(source) => self.open_next_source(run, source.following()),
+            Phase::Sources => self.open_next_source(run, run.source.following()),
             Phase::PendingAgain => self.open_check(run),
             Phase::Check => self.open_closing(run),
             Phase::Closing => self.open_timers(run),
@@ -210,7 +213,8 @@ impl Engine {
     /// follow the last one.
     fn open_next_source(&mut self, run: &mut Run, source: Option<Source>) -> Phase {
         if let Some(source) = source.and_then(|source| self.driver.collect_from(source)) {
-            return Phase::Source(source);
+            run.source = source;
+            return Phase::Sources;
         }
         run.begin_rounds(MAX_PENDING_ROUNDS);
         Phase::PendingAgain
