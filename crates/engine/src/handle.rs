@@ -166,12 +166,6 @@ impl Handles {
         self.slab.resolve(key)
     }
 
-    /// The current key of a handle.
-    #[inline]
-    pub(crate) fn key(&self, index: u32) -> Key {
-        self.slab.key(index)
-    }
-
     /// The handle behind the key if it is there and has not been closed.
     #[inline]
     pub(crate) fn open(&self, key: Key) -> Result<u32, Errno> {

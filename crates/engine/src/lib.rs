@@ -9,6 +9,7 @@
 //! | | |
 //! | --- | --- |
 //! | the phases of a turn | `run.rs` |
+//! | what is in progress between two events, and its bounds | `progress.rs` |
 //! | what all handles have in common; close, ref, walk | `handle.rs` |
 //! | handles of a front end's own making | `custom.rs` |
 //! | timers | `timer.rs`, `timer_queue.rs` |
@@ -48,6 +49,7 @@ mod poll;
 mod poller;
 mod pool;
 mod process;
+mod progress;
 mod request;
 mod ring;
 mod run;

@@ -31,8 +31,8 @@ use crate::driver::{Owner, Pending, Source};
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::handle::Kind;
+use crate::progress::InHand;
 use crate::slab::NIL;
-use crate::{stream, udp};
 use blacklight_sys::Timeout;
 
 /// How long to run.
@@ -70,18 +70,6 @@ const MAX_POLLS: u32 = 48;
 
 /// How many rounds of pending callbacks may follow one poll.
 const MAX_PENDING_ROUNDS: u32 = 8;
-
-/// What is being dealt with, one event at a time. The engine keeps it from one event to the next,
-/// so that any run can go on with it: one that a callback has begun inside of the run that took
-/// it up, or the next one, after a run was given up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum InHand {
-    Nothing,
-    Stream(stream::Cursor),
-    Udp(udp::Cursor),
-    /// What was read of the file system.
-    Inotify,
-}
 
 /// A run in progress. It borrows nothing; give it to [`Engine::next`] until that is over.
 #[derive(Debug)]
@@ -123,13 +111,6 @@ impl Run {
     /// After the run is over: whether something in the loop is still alive.
     pub fn alive(&self) -> bool {
         self.alive
-    }
-}
-
-impl InHand {
-    #[inline]
-    pub(crate) fn is_nothing(&self) -> bool {
-        matches!(self, InHand::Nothing)
     }
 }
 
@@ -415,41 +396,6 @@ impl Engine {
             }
         }
         event
-    }
-
-    /// Goes on with what is in hand up to the next thing to call, or to its end. Mostly there
-    /// is nothing, which should not cost a call.
-    #[inline(always)]
-    fn go_on(&mut self) -> Option<Event> {
-        match self.in_hand {
-            InHand::Nothing => None,
-            InHand::Stream(mut cursor) => {
-                let event = self.next_of_stream(&mut cursor);
-                self.in_hand = match cursor.is_over() {
-                    true => {
-                        self.let_go_of_stream();
-                        InHand::Nothing
-                    }
-                    false => InHand::Stream(cursor),
-                };
-                event
-            }
-            InHand::Udp(mut cursor) => {
-                let event = self.next_of_udp(&mut cursor);
-                self.in_hand = match event {
-                    Some(_) => InHand::Udp(cursor),
-                    None => InHand::Nothing,
-                };
-                event
-            }
-            InHand::Inotify => {
-                let event = self.next_fs_event();
-                if event.is_none() {
-                    self.in_hand = InHand::Nothing;
-                }
-                event
-            }
-        }
     }
 
     fn begin_closing(&mut self) {

@@ -19,6 +19,7 @@ on_each_mechanism!(
     a_socket_closed_behind_our_back_ends_its_handle,
     a_socket_that_cannot_be_watched_ends_its_handle,
     a_callback_may_close_any_handle,
+    a_handle_that_always_wants_to_send_lets_others_have_their_turn,
 );
 
 /// A `struct iovec`.
@@ -242,4 +243,19 @@ fn sends_that_cannot_wait_for_room_fail() {
     ];
     assert_eq!(told(&mut engine), expected);
     assert!(!engine.is_alive());
+}
+
+/// Its turn never ended when each [`Event::Writable`] asked for the next.
+fn a_handle_that_always_wants_to_send_lets_others_have_their_turn(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let (key, _) = receiver(&mut engine, 1);
+    engine.udp_want_writable(key).unwrap();
+    let mut calls = 0;
+    run(&mut engine, Mode::NoWait, |engine, event| {
+        assert_eq!(event, Event::Writable(Token(1)));
+        calls += 1;
+        assert!(calls < 1000, "one turn does not end");
+        engine.udp_want_writable(key).unwrap();
+    });
+    assert_eq!(calls, 1);
 }

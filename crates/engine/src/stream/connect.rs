@@ -1,10 +1,12 @@
 //! Connecting, listening and accepting.
 
-use super::{Engine, MAX_PER_TURN, Step};
+use super::Engine;
+use super::turn::{Step, Stepped};
 use crate::driver::Pending;
 use crate::event::{Event, Token};
 use crate::handle::HandleKind;
 use crate::poller::Call;
+use crate::progress::Budget;
 use crate::slab::{Key, NIL};
 use crate::udp::UdpReuse;
 use blacklight_sys::fd::{self, Descriptor};
@@ -68,12 +70,7 @@ impl Engine {
     }
 
     /// Finds out how connecting went. On failure the writes that waited for it fail too.
-    pub(super) fn finish_connect(
-        &mut self,
-        index: u32,
-        mask: u32,
-        reports_left: &mut u32,
-    ) -> (Option<Event>, Step) {
+    pub(super) fn finish_connect(&mut self, index: u32, mask: u32) -> Stepped {
         let has_failed = mask & (POLLERR | POLLHUP) != 0 || !self.driver.tells_errors();
         let result = match self.stream_mut(index).delayed_error.take() {
             Some(error) => Err(error),
@@ -82,10 +79,10 @@ impl Engine {
         };
         if result.is_err_and(|error| error == socket::EINPROGRESS) {
             self.driver.used_up(self.stream(index).watcher, POLLOUT);
-            return (None, Step::Over);
+            return (None, None);
         }
         let Some(token) = self.stream_mut(index).connect.take() else {
-            return (None, Step::Over);
+            return (None, None);
         };
         let stream = self.stream_mut(index);
         if result.is_err() || stream.queue.is_empty() {
@@ -100,13 +97,10 @@ impl Engine {
         if result.is_err() {
             self.fail_writes(index, Errno::ECANCELED);
         }
-        *reports_left = self.stream(index).done.len();
         self.requests.end();
-        let event = Event::Connect(token, result);
-        match result {
-            Ok(()) => (Some(event), Step::Over),
-            Err(_) => (Some(event), Step::Report),
-        }
+        let reports = Step::Report(self.stream(index).done.len());
+        let next = result.is_err().then_some(reports);
+        (Some(Event::Connect(token, result)), next)
     }
 
     /// Lets others connect; [`Event::Connection`] follows for each. `EINVAL` if the stream
@@ -141,52 +135,53 @@ impl Engine {
     }
 
     /// Takes a connection off the kernel's hands and tells the server.
-    pub(super) fn accept_next(&mut self, index: u32) -> (Option<Event>, Step) {
+    pub(super) fn accept_next(&mut self, index: u32, budget: Budget) -> Stepped {
+        let again = Some(Step::Accept(budget));
         let Ok(fd) = self.raw_fd(index) else {
-            return (None, Step::Over);
+            return (None, None);
         };
         if self.stream(index).accepted.is_some() {
             if std::mem::take(&mut self.stream_mut(index).offers_again) {
                 let token = self.handles[self.stream(index).handle].token;
-                return (Some(Event::Connection(token, Ok(()))), Step::Accepted);
+                return (Some(Event::Connection(token, Ok(()))), again);
             }
             // The last one has not been accepted yet.
             let watcher = self.stream(index).watcher;
             self.driver.unwant(watcher, POLLIN);
-            return (None, Step::Over);
+            return (None, None);
         }
         let token = self.handles[self.stream(index).handle].token;
         let event = match self.accept_or_turn_away(fd) {
             Ok(Arrival::Accepted(accepted)) => {
                 self.stream_mut(index).accepted = Some(accepted);
-                return (Some(Event::Connection(token, Ok(()))), Step::Accepted);
+                return (Some(Event::Connection(token, Ok(()))), again);
             }
             Ok(Arrival::TurnedAway(error)) => Some(Event::TurnedAway(token, error)),
             // Nobody there, or no longer: the poller will say when there is.
             Err(Errno::EAGAIN | Errno::ECONNABORTED) => None,
-            Err(error) => return (Some(Event::Connection(token, Err(error))), Step::Over),
+            Err(error) => return (Some(Event::Connection(token, Err(error))), None),
         };
         if let Some(extra) = self.known_extra(index) {
             extra.backlog.at_once = 0;
         }
-        (event, Step::Over)
+        (event, None)
     }
 
     /// How many connections a server may take now. It is more than one only if it took some in the
     /// turn before and there are others already: to ask where nobody waits is a call in vain.
-    pub(super) fn connections_at_once(&mut self, index: u32) -> u32 {
+    pub(super) fn connections_at_once(&mut self, index: u32) -> Budget {
         let turn = self.driver.loop_count();
         let Some(extra) = self.known_extra(index) else {
-            return 1;
+            return Budget::at_most(1);
         };
         let backlog = &mut extra.backlog;
         let grows = !backlog.one_by_one && !backlog.may_block && turn - backlog.turn <= 1;
         backlog.at_once = match grows {
-            true => (2 * backlog.at_once).clamp(1, MAX_PER_TURN),
+            true => (2 * backlog.at_once).clamp(1, Budget::MAX),
             false => 1,
         };
         backlog.turn = turn;
-        backlog.at_once
+        Budget::at_most(backlog.at_once)
     }
 
     /// Whether a TCP server may take several connections in one turn, which it does where they
@@ -250,11 +245,18 @@ impl Engine {
         Ok(())
     }
 
-    /// After the server's callback: if it has not accepted, the loop does not ask for more.
-    pub(super) fn after_connection(&mut self, index: u32) {
+    /// After the server's callback: takes the next connection, within the budget. If the callback
+    /// has not accepted, the loop does not ask for more.
+    pub(super) fn accept_more(&mut self, index: u32, mut budget: Budget) -> Stepped {
         let stream = self.stream(index);
         if stream.accepted.is_some() {
             self.driver.unwant(stream.watcher, POLLIN);
+            return (None, None);
+        }
+        budget.spend(1);
+        match budget.is_spent() {
+            true => (None, None),
+            false => self.accept_next(index, budget),
         }
     }
 

@@ -5,10 +5,6 @@
 //! engine hands out [`Event::Read`], the front end calls [`Engine::stream_read`], and hears
 //! how it went. Writing is the engine's own business once it has the buffers.
 //!
-//! What happens on one stream is dealt with step by step, by a [`Cursor`] that survives from
-//! one event handed out to the next: a callback may stop, shut down or close the stream, and
-//! the cursor finds it as it then is.
-//!
 //! Requests (connect, write, shutdown) keep the loop alive until they are reported; the
 //! handle itself is active while it reads or listens. No request is ever reported from
 //! within the call that made it: what succeeds or fails at once is *fed* to the next pending
@@ -16,7 +12,8 @@
 //!
 //! | file | what it owns |
 //! | --- | --- |
-//! | `mod.rs` | the state, opening and closing, the cursor |
+//! | `mod.rs` | the state, opening and closing |
+//! | `turn.rs` | the steps that one readiness leads to |
 //! | `read.rs` | reading |
 //! | `write.rs` | the queue of writes, shutdown |
 //! | `connect.rs` | connecting, listening, accepting |
@@ -25,12 +22,14 @@
 
 mod connect;
 mod read;
+mod turn;
 mod write;
 
 pub(crate) use connect::Backlog;
+pub(crate) use turn::Cursor;
 pub(crate) use write::Write;
 
-use crate::driver::{Owner, Pending};
+use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
@@ -39,15 +38,10 @@ use crate::request::Slot;
 use crate::slab::{Key, NIL, Slab};
 use crate::tcp::{self, KeepAlive};
 use blacklight_sys::fd::{self, Descriptor, SharedFd};
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd, socket};
 use std::collections::VecDeque;
 use std::ffi::CStr;
-
-/// How many reads or writes one stream may do in a turn, so that a fast peer does not
-/// starve the others.
-const MAX_PER_TURN: u32 = 32;
 
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -64,13 +58,6 @@ pub(crate) struct Stream {
     pub(crate) blocking: bool,
     pub(crate) listening: bool,
     reading: bool,
-    /// There may be more to read: the last read filled its room, or the other end has hung up
-    /// and what it left is being read to its end.
-    more: bool,
-    /// The last read found nothing, so a hang-up that comes with it is the end.
-    dry: bool,
-    /// The other end has hung up, and has nothing more to say than what is there.
-    hung_up: bool,
     ended: bool,
     /// A connection that nobody has accepted is offered once more.
     offers_again: bool,
@@ -123,11 +110,6 @@ pub(crate) struct Streams {
     reserve: Option<Descriptor>,
     /// Streams whose count of queued bytes has changed since the front end asked, each once.
     progressed: Vec<u32>,
-    /// The stream that is being dealt with.
-    in_hand: u32,
-    /// Whether its cursor has yet to report finished writes, and so reports those that finish
-    /// now: while its reading is handed out, and while its queue is written.
-    reports_later: bool,
 }
 
 impl Streams {
@@ -138,14 +120,7 @@ impl Streams {
             writes: Slab::new(),
             reserve: None,
             progressed: Vec::new(),
-            in_hand: NIL,
-            reports_later: false,
         }
-    }
-
-    /// Whether a stream reports what it has written without being fed.
-    fn reports_by_itself(&self, stream: u32) -> bool {
-        self.in_hand == stream && self.reports_later
     }
 
     /// Notes that a stream's count of queued bytes has changed.
@@ -168,45 +143,6 @@ impl Streams {
             }
         }
         self.slab.remove(stream);
-    }
-}
-
-/// Where the dealing with one stream stands.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor {
-    stream: u32,
-    /// The handle as it was when this began: it may be closed meanwhile.
-    handle: Key,
-    mask: u32,
-    step: Step,
-    /// Reads that may follow, or connections that may be taken.
-    reads_left: u32,
-    /// Finished writes to report; those that finish meanwhile wait for the next time.
-    reports_left: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
-    Begin,
-    /// The poller has refused the descriptor.
-    Refused(Errno),
-    Accepted,
-    Read,
-    Write,
-    /// What was written in answer to what was read is reported at once as well, while the
-    /// program's buffers are still in the processor's cache.
-    Report,
-    Over,
-}
-
-impl Cursor {
-    /// Whether the poller has said something that concerns `bits`.
-    fn is_for(&self, bits: u32) -> bool {
-        self.mask & (bits | POLLERR | POLLHUP) != 0
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.step == Step::Over
     }
 }
 
@@ -265,9 +201,6 @@ impl Engine {
             blocking: false,
             listening: false,
             reading: false,
-            more: false,
-            dry: false,
-            hung_up: false,
             ended: false,
             offers_again: false,
             tells_writable: false,
@@ -508,19 +441,11 @@ impl Engine {
         Some((self.handles[stream.handle].token, stream.queued_bytes))
     }
 
-    /// Lets go of the stream in hand, with which all has been done.
-    #[inline]
-    pub(crate) fn let_go_of_stream(&mut self) {
-        self.streams.in_hand = NIL;
-    }
-
     /// Closes a stream's descriptor. What it had promised is cancelled in the closing phase.
     pub(crate) fn release_stream(&mut self, index: u32, stream: u32) {
         self.driver.remove(self.streams.slab[stream].watcher);
         self.handles.set_active(index, false);
-        if self.streams.in_hand == stream {
-            self.streams.in_hand = NIL;
-        }
+        self.end_turn_of_stream(stream);
         let terminal = std::mem::replace(&mut self.streams.slab[stream].terminal, NIL);
         if terminal != NIL {
             self.release_tty(terminal, self.raw_fd(stream).ok());
@@ -573,149 +498,5 @@ impl Engine {
         }
         self.streams.remove(index);
         None
-    }
-
-    fn cursor(&self, stream: u32, mask: u32, step: Step) -> Cursor {
-        Cursor {
-            stream,
-            handle: self.handles.key(self.streams.slab[stream].handle),
-            mask,
-            step,
-            reads_left: MAX_PER_TURN,
-            reports_left: 0,
-        }
-    }
-
-    /// Begins to deal with what the poller says of a stream.
-    #[inline]
-    pub(crate) fn stream_ready(&mut self, stream: u32, mask: u32) -> Cursor {
-        self.cursor(stream, mask, Step::Begin)
-    }
-
-    /// Begins to deal with a stream in a pending phase.
-    pub(crate) fn stream_pending(&mut self, stream: u32, why: Pending) -> Cursor {
-        let entry = &self.streams.slab[stream];
-        let awaits_connection =
-            entry.is_connecting() && self.driver.wanted(entry.watcher) & POLLOUT != 0;
-        match why {
-            // It is the poller that says how connecting went: this is about cancelled writes.
-            Pending::Fed if awaits_connection => self.cursor(stream, 0, Step::Write),
-            Pending::Fed => self.cursor(stream, POLLOUT, Step::Begin),
-            Pending::Refused(error) => self.cursor(stream, POLLOUT, Step::Refused(error)),
-        }
-    }
-
-    /// Goes on with the stream in hand up to the next thing to call, or to its end.
-    pub(crate) fn next_of_stream(&mut self, cursor: &mut Cursor) -> Option<Event> {
-        self.streams.reports_later = false;
-        if self.handles.open(cursor.handle).is_err() {
-            cursor.step = Step::Over;
-            return None;
-        }
-        let index = cursor.stream;
-        self.streams.in_hand = index;
-        let stream = &mut self.streams.slab[index];
-        if cursor.step == Step::Begin && !stream.is_connecting() && !stream.listening {
-            stream.more = true;
-            // A terminal that has been hung up says so when it is read.
-            stream.hung_up = cursor.mask & POLLHUP != 0 && stream.kind != HandleKind::Tty;
-            cursor.step = match cursor.is_for(POLLIN) {
-                true => Step::Read,
-                false => Step::Write,
-            };
-        }
-        if cursor.step == Step::Read {
-            if stream.reading && stream.more && cursor.reads_left > 0 {
-                cursor.reads_left -= 1;
-                stream.more = false;
-                stream.dry = false;
-                self.streams.reports_later = true;
-                return Some(Event::Read(self.handles[stream.handle].token));
-            }
-            cursor.step = Step::Write;
-            let over = stream.reading && stream.dry && !stream.ended;
-            if over && cursor.mask & POLLHUP != 0 {
-                return Some(self.end_of_stream(index));
-            }
-        }
-        if cursor.step == Step::Write {
-            if cursor.is_for(POLLOUT) && !stream.queue.is_empty() {
-                self.streams.reports_later = true;
-                self.flush_writes(index);
-                self.streams.reports_later = false;
-            }
-            cursor.reports_left = self.streams.slab[index].done.len();
-            cursor.step = Step::Report;
-        }
-        if cursor.step != Step::Report {
-            let event = self.step_aside(cursor);
-            if event.is_some() || cursor.step != Step::Report {
-                return event;
-            }
-        }
-        if cursor.reports_left > 0
-            && let Some(event) = self.report_write(index)
-        {
-            cursor.reports_left -= 1;
-            if cursor.reports_left == 0 && !cursor.is_for(POLLOUT) {
-                cursor.step = Step::Over;
-            }
-            return Some(event);
-        }
-        cursor.step = Step::Over;
-        match cursor.is_for(POLLOUT) {
-            true => self.drain(index),
-            false => None,
-        }
-    }
-
-    /// Takes a step that has nothing to do with reading and writing.
-    fn step_aside(&mut self, cursor: &mut Cursor) -> Option<Event> {
-        let index = cursor.stream;
-        let (event, next) = match cursor.step {
-            Step::Begin if self.streams.slab[index].is_connecting() => {
-                self.finish_connect(index, cursor.mask, &mut cursor.reports_left)
-            }
-            Step::Begin => {
-                cursor.reads_left = self.connections_at_once(index);
-                self.accept_next(index)
-            }
-            Step::Refused(error) => self.refused(index, error, &mut cursor.reports_left),
-            Step::Accepted => {
-                self.after_connection(index);
-                cursor.reads_left -= 1;
-                match cursor.reads_left > 0 && self.streams.slab[index].accepted.is_none() {
-                    true => self.accept_next(index),
-                    false => (None, Step::Over),
-                }
-            }
-            Step::Read | Step::Write | Step::Report | Step::Over => (None, Step::Over),
-        };
-        cursor.step = next;
-        event
-    }
-
-    /// The poller cannot watch the descriptor: whoever waits for it hears of it.
-    fn refused(
-        &mut self,
-        index: u32,
-        error: Errno,
-        reports_left: &mut u32,
-    ) -> (Option<Event>, Step) {
-        let stream = &mut self.streams.slab[index];
-        if stream.is_connecting() {
-            stream.delayed_error = Some(error);
-            return self.finish_connect(index, POLLERR, reports_left);
-        }
-        self.fail_writes(index, error);
-        *reports_left = self.streams.slab[index].done.len();
-        let stream = &self.streams.slab[index];
-        let event = if stream.listening {
-            let token = self.handles[stream.handle].token;
-            Some(Event::Connection(token, Err(error)))
-        } else {
-            stream.reading.then(|| self.read_failed(index, error))
-        };
-        (event, Step::Report)
     }
 }

@@ -1,6 +1,6 @@
 //! Reading.
 
-use super::{Channel, Engine, MAX_PER_TURN, Streams};
+use super::{Channel, Engine, Streams};
 use crate::driver::{Driver, Way};
 use crate::event::Event;
 use crate::handle::HandleKind;
@@ -86,15 +86,13 @@ impl Engine {
                 Err(Errno::EOF)
             }
             Ok(count) => {
-                let stream = self.stream_mut(index);
-                // A descriptor that blocks is read when the poller says so only. One that is
-                // hung up gives all it has, even where the kernel gives it piece by piece, as
-                // it does when descriptors are passed.
-                stream.more = count == wanted && !stream.blocking || stream.hung_up;
+                // A descriptor that blocks is read when the poller says so only.
+                let filled = count == wanted && !self.stream(index).blocking;
+                self.note_read(index, filled);
                 Ok(count)
             }
             Err(Errno::EAGAIN) => {
-                self.stream_mut(index).dry = true;
+                self.note_nothing_read(index);
                 Err(Errno::EAGAIN)
             }
             Err(Errno::EIO) if self.is_hung_up_terminal(index) => {
@@ -253,8 +251,3 @@ impl Engine {
         Event::ReadEnd(token, error)
     }
 }
-
-const _: () = assert!(
-    MAX_PER_TURN > 1,
-    "a stream that fills its room is read again at once"
-);

@@ -4,11 +4,12 @@
 //! be reported in order. A write is attempted at once if nothing is before it; what the
 //! kernel does not take waits for the poller. Writes that wait behind each other go together.
 
-use super::{Channel, Engine, MAX_PER_TURN, Stream, Streams};
+use super::{Channel, Engine, Stream, Streams};
 use crate::driver::{Pending, Way};
 use crate::event::{Event, Token};
 use crate::list::{Linked, Links, List};
 use crate::poller::Call;
+use crate::progress::Budget;
 use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::poll::{POLLOUT, pollfd};
@@ -72,7 +73,7 @@ impl Engine {
         let stream = &mut slab[index];
         stream.done.push_back(writes, write);
         let watcher = stream.watcher;
-        if !self.streams.reports_by_itself(index) {
+        if !self.reports_later(index) {
             self.driver.feed(watcher, Pending::Fed);
         }
     }
@@ -339,10 +340,11 @@ impl Engine {
 
     /// Writes what can be written of the queue.
     pub(super) fn flush_writes(&mut self, index: u32) {
-        for _ in 0..MAX_PER_TURN {
-            let Some(write) = self.stream(index).queue.first() else {
-                return;
-            };
+        let mut budget = Budget::FULL;
+        while let Some(write) = self.stream(index).queue.first()
+            && !budget.is_spent()
+        {
+            budget.spend(1);
             match self.transmit_or_wait(index, write) {
                 Ok(written) => self.count_off(index, written),
                 Err(error) if error.is_full() => break,

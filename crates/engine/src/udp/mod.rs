@@ -4,10 +4,6 @@
 //! front end finds room and calls [`Engine::udp_receive`] or, for several datagrams at once,
 //! [`Engine::udp_receive_batch`]. Sending is the engine's own business once it has the buffers.
 //!
-//! What happens on one handle is dealt with step by step, by a [`Cursor`] that survives from
-//! one event handed out to the next: a callback may stop or close the handle, and the cursor
-//! finds it as it then is.
-//!
 //! Sends are in one of two lists: `queue`, to be sent in order, and `done`, to be reported in
 //! order. Each is a request, which keeps the loop alive until it is reported, and none is
 //! reported from within the call that made it. A handle is active while it receives or has
@@ -15,7 +11,8 @@
 //!
 //! | file | what it owns |
 //! | --- | --- |
-//! | `mod.rs` | the state, making and closing, the cursor |
+//! | `mod.rs` | the state, making and closing |
+//! | `turn.rs` | the steps that one readiness leads to |
 //! | `socket.rs` | opening, binding, connecting, options |
 //! | `send.rs` | sending |
 //! | `receive.rs` | receiving |
@@ -25,23 +22,20 @@
 mod receive;
 mod send;
 mod socket;
+mod turn;
 
 pub use socket::{UdpBind, UdpReuse};
+pub(crate) use turn::Cursor;
 
-use crate::driver::{Owner, Pending};
+use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
 use crate::list::List;
 use crate::slab::{Key, Slab};
 use blacklight_sys::fd::{Descriptor, SharedFd};
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
 use blacklight_sys::{Errno, RawFd};
 use send::Send;
-
-/// How many datagrams one handle may receive in a turn, so that a fast peer does not starve
-/// the others. A batch that begins within the limit may end beyond it.
-const MAX_PER_TURN: u32 = 32;
 
 #[derive(Debug)]
 pub(crate) struct Udp {
@@ -58,10 +52,6 @@ pub(crate) struct Udp {
     receiving: bool,
     /// Receiving does not make the handle active.
     quiet: bool,
-    /// The last attempt to receive has brought something, so there may be more.
-    more: bool,
-    /// How many datagrams may yet be received in this turn.
-    budget: u32,
     queue: List,
     done: List,
     /// Bytes in both lists.
@@ -84,28 +74,6 @@ impl Udps {
     }
 }
 
-/// Where the dealing with one handle stands.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor {
-    udp: u32,
-    /// The handle as it was when this began: it may be closed meanwhile.
-    handle: Key,
-    mask: u32,
-    step: Step,
-    /// Finished sends to report; those that finish meanwhile wait for the next time.
-    reports_left: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
-    /// The descriptor cannot be watched, or is none.
-    Broken(Errno),
-    Receive,
-    Errors,
-    Send,
-    Report,
-}
-
 impl Engine {
     /// Makes a UDP handle, with a socket if `family` says of which family.
     pub fn udp_init(&mut self, token: Token, family: Option<i32>) -> Result<Key, Errno> {
@@ -121,8 +89,6 @@ impl Engine {
             connected: false,
             receiving: false,
             quiet: false,
-            more: false,
-            budget: 0,
             queue: List::EMPTY,
             done: List::EMPTY,
             queued_bytes: 0,
@@ -191,6 +157,7 @@ impl Engine {
     pub(crate) fn release_udp(&mut self, handle: u32, index: u32) {
         self.driver.remove(self.udp(index).watcher);
         self.handles.set_active(handle, false);
+        self.end_turn_of_udp(index);
         let udp = self.udp_mut(index);
         udp.receiving = false;
         udp.connected = false;
@@ -206,101 +173,5 @@ impl Engine {
             self.udps.slab.remove(index);
         }
         event
-    }
-
-    fn udp_cursor(&self, udp: u32, mask: u32, step: Step) -> Cursor {
-        Cursor {
-            udp,
-            handle: self.handles.key(self.udp(udp).handle),
-            mask,
-            step,
-            reports_left: 0,
-        }
-    }
-
-    /// Begins to deal with what the poller says of a handle.
-    #[inline]
-    pub(crate) fn udp_ready(&mut self, udp: u32, mask: u32) -> Cursor {
-        let step = if mask & POLLNVAL != 0 {
-            Step::Broken(Errno::EBADF)
-        } else if mask & (POLLIN | POLLERR | POLLHUP) != 0 {
-            self.begin_receiving(udp);
-            Step::Receive
-        } else {
-            Step::Send
-        };
-        self.udp_cursor(udp, mask, step)
-    }
-
-    /// Begins to deal with a handle in a pending phase.
-    pub(crate) fn udp_pending(&mut self, udp: u32, why: Pending) -> Cursor {
-        match why {
-            Pending::Fed => self.udp_cursor(udp, POLLOUT, Step::Send),
-            Pending::Refused(error) => self.udp_cursor(udp, 0, Step::Broken(error)),
-        }
-    }
-
-    /// Goes on with the handle in hand up to the next thing to call, or to its end. It may have
-    /// been closed by a callback.
-    #[inline]
-    pub(crate) fn next_of_udp(&mut self, cursor: &mut Cursor) -> Option<Event> {
-        self.handles.open(cursor.handle).ok()?;
-        self.go_on_with_udp(cursor)
-    }
-
-    /// The next thing to call for an open handle; `None` when it has been dealt with.
-    fn go_on_with_udp(&mut self, cursor: &mut Cursor) -> Option<Event> {
-        let index = cursor.udp;
-        loop {
-            match cursor.step {
-                Step::Broken(error) => {
-                    // Nobody will say when there is room; whoever sends now finds out anew.
-                    self.driver.unwant(self.udp(index).watcher, POLLOUT);
-                    self.fail_sends(index, error);
-                    cursor.reports_left = self.udp(index).done.len();
-                    cursor.step = Step::Report;
-                    let event = self.receiving_failed(index, error);
-                    if event.is_some() {
-                        return event;
-                    }
-                }
-                Step::Receive => {
-                    if let Some(token) = self.may_receive(index) {
-                        return Some(Event::Receive(token));
-                    }
-                    cursor.step = Step::Send;
-                    if cursor.mask & POLLERR != 0 {
-                        self.begin_receiving(index);
-                        cursor.step = Step::Errors;
-                    }
-                }
-                Step::Errors => {
-                    if let Some(token) = self.may_receive(index) {
-                        return Some(Event::ReceiveError(token));
-                    }
-                    cursor.step = Step::Send;
-                }
-                Step::Send => {
-                    if cursor.mask & (POLLOUT | POLLERR | POLLHUP) == 0 {
-                        return None;
-                    }
-                    self.flush_sends(index);
-                    if cursor.mask & POLLERR != 0 {
-                        self.discard_unheard_errors(index);
-                    }
-                    cursor.reports_left = self.udp(index).done.len();
-                    cursor.step = Step::Report;
-                }
-                Step::Report => {
-                    if cursor.reports_left > 0 {
-                        cursor.reports_left -= 1;
-                        if let Some(event) = self.report_send(index) {
-                            return Some(event);
-                        }
-                    }
-                    return self.after_reports(index);
-                }
-            }
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! Receiving: datagrams, and the errors that earlier ones have met with.
 
-use super::{Engine, MAX_PER_TURN};
-use crate::event::{Event, Token};
+use super::Engine;
+use crate::event::Event;
 use crate::poller::Call;
+use crate::progress::Budget;
 use crate::slab::Key;
 use blacklight_sys::Errno;
 use blacklight_sys::buffer::{Room, Space};
@@ -57,30 +58,6 @@ impl Engine {
         self.udp_update_active(index);
     }
 
-    /// The poller has something for the handle.
-    pub(super) fn begin_receiving(&mut self, index: u32) {
-        let udp = self.udp_mut(index);
-        udp.more = true;
-        udp.budget = MAX_PER_TURN;
-    }
-
-    /// The handle's token if it is to be told to receive. The front end may then not do so,
-    /// for want of room: that is the end of it for this turn.
-    #[inline]
-    pub(super) fn may_receive(&mut self, index: u32) -> Option<Token> {
-        let udp = self.udp_mut(index);
-        let more = std::mem::replace(&mut udp.more, false);
-        (udp.receiving && more && udp.budget > 0)
-            .then(|| self.handles[self.udp(index).handle].token)
-    }
-
-    /// Counts what was received. Whatever was no datagram ends the attempts of this turn.
-    fn received(&mut self, index: u32, count: u32) {
-        let udp = self.udp_mut(index);
-        udp.budget = udp.budget.saturating_sub(count);
-        udp.more = count > 0;
-    }
-
     /// The handle, if it is still to receive.
     fn receiving_udp(&self, key: Key) -> Result<u32, Errno> {
         match self.open_udp(key) {
@@ -100,11 +77,11 @@ impl Engine {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
         if let Err(error) = self.driver.admit(Call::Receive, fd, 1) {
-            self.received(index, 0);
+            self.note_received(index, 0);
             return Err(error);
         }
         let result = datagram::receive(fd, room, self.udp(index).quick, sender);
-        self.received(index, u32::from(result.is_ok()));
+        self.note_received(index, u32::from(result.is_ok()));
         result
     }
 
@@ -139,7 +116,7 @@ impl Engine {
             let len = room.len().min(pieces * chunk);
             inbox.receive(fd, &mut room[..len], chunk)
         });
-        self.received(index, result.map_or(0, |count| count as u32));
+        self.note_received(index, result.map_or(0, |count| count as u32));
         result
     }
 
@@ -150,7 +127,7 @@ impl Engine {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
         let result = datagram::receive_error(fd, room);
-        self.received(index, u32::from(result.is_ok()));
+        self.note_received(index, u32::from(result.is_ok()));
         result
     }
 
@@ -163,7 +140,7 @@ impl Engine {
             return;
         }
         let mut room = [MaybeUninit::uninit(); 1];
-        for _ in 0..MAX_PER_TURN {
+        for _ in 0..Budget::MAX {
             let Ok(fd) = self.udp_raw_fd(index) else {
                 return;
             };

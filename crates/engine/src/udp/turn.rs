@@ -1,0 +1,167 @@
+//! A UDP handle's turn: the steps that one readiness, or one pending callback, leads to.
+//!
+//! ```text
+//!   Receive ─► Errors ─► Send ─► Report ─► over
+//!   Broken ────────────────────► Report
+//! ```
+//!
+//! The turn stands at a [`Step`] whenever an event of it has been handed out. The callback may
+//! stop the handle, and the next step finds it as it then is. A callback that closes the handle
+//! ends the turn.
+
+use super::Engine;
+use crate::driver::Pending;
+use crate::event::Event;
+use crate::progress::{InHand, Intake};
+use blacklight_sys::Errno;
+use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
+
+/// Where the turn of one handle stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    udp: u32,
+    /// What the poller has said.
+    mask: u32,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// The descriptor cannot be watched, or is none.
+    Broken(Errno),
+    /// Datagrams are received.
+    Receive(Intake),
+    /// Errors that earlier datagrams have met with are received.
+    Errors(Intake),
+    Send,
+    /// This many finished sends are to be reported; those that finish meanwhile wait for the next
+    /// turn.
+    Report(u32),
+}
+
+/// What a step hands out, and the step that follows; none at the end of the turn.
+type Stepped = (Option<Event>, Option<Step>);
+
+impl Engine {
+    /// Begins a handle's turn with what the poller says of it.
+    #[inline]
+    pub(crate) fn udp_ready(&mut self, udp: u32, mask: u32) -> Cursor {
+        let step = if mask & POLLNVAL != 0 {
+            Step::Broken(Errno::EBADF)
+        } else if mask & (POLLIN | POLLERR | POLLHUP) != 0 {
+            Step::Receive(Intake::BEGIN)
+        } else {
+            Step::Send
+        };
+        Cursor { udp, mask, step }
+    }
+
+    /// Begins a handle's turn in a pending phase.
+    pub(crate) fn udp_pending(&mut self, udp: u32, why: Pending) -> Cursor {
+        let (mask, step) = match why {
+            Pending::Fed => (POLLOUT, Step::Send),
+            Pending::Refused(error) => (0, Step::Broken(error)),
+        };
+        Cursor { udp, mask, step }
+    }
+
+    /// Goes on with a handle's turn up to the next thing to call, or to its end.
+    pub(crate) fn next_of_udp(&mut self, mut cursor: Cursor) -> Option<Event> {
+        let index = cursor.udp;
+        loop {
+            let (event, next) = match cursor.step {
+                Step::Broken(error) => self.break_udp(index, error),
+                Step::Receive(intake) => self.tell_to_receive(&cursor, intake),
+                Step::Errors(intake) => self.tell_to_receive_errors(index, intake),
+                Step::Send => self.send_queued(&cursor),
+                Step::Report(left) => self.report_next_send(index, left),
+            };
+            let Some(step) = next else {
+                self.in_hand = InHand::Nothing;
+                return event;
+            };
+            cursor.step = step;
+            if event.is_some() {
+                self.in_hand = InHand::Udp(cursor);
+                return event;
+            }
+        }
+    }
+
+    /// The descriptor is of no use: whatever waits for it fails.
+    fn break_udp(&mut self, index: u32, error: Errno) -> Stepped {
+        // The poller will not say when there is room. A send that is made now is tried at once.
+        self.driver.unwant(self.udp(index).watcher, POLLOUT);
+        self.fail_sends(index, error);
+        let reports = Step::Report(self.udp(index).done.len());
+        (self.receiving_failed(index, error), Some(reports))
+    }
+
+    /// Has the front end receive, as long as there is more and the turn's budget is not spent.
+    #[inline(always)]
+    fn tell_to_receive(&mut self, cursor: &Cursor, mut intake: Intake) -> Stepped {
+        let udp = self.udp(cursor.udp);
+        if udp.receiving && intake.goes_on() {
+            let event = Event::Receive(self.handles[udp.handle].token);
+            return (Some(event), Some(Step::Receive(intake)));
+        }
+        match cursor.mask & POLLERR != 0 {
+            true => (None, Some(Step::Errors(Intake::BEGIN))),
+            false => (None, Some(Step::Send)),
+        }
+    }
+
+    /// As [`tell_to_receive`](Engine::tell_to_receive), for errors.
+    fn tell_to_receive_errors(&mut self, index: u32, mut intake: Intake) -> Stepped {
+        let udp = self.udp(index);
+        if udp.receiving && intake.goes_on() {
+            let event = Event::ReceiveError(self.handles[udp.handle].token);
+            return (Some(event), Some(Step::Errors(intake)));
+        }
+        (None, Some(Step::Send))
+    }
+
+    #[inline(always)]
+    fn send_queued(&mut self, cursor: &Cursor) -> Stepped {
+        let index = cursor.udp;
+        if cursor.mask & (POLLOUT | POLLERR | POLLHUP) == 0 {
+            return (None, None);
+        }
+        self.flush_sends(index);
+        if cursor.mask & POLLERR != 0 {
+            self.discard_unheard_errors(index);
+        }
+        (None, Some(Step::Report(self.udp(index).done.len())))
+    }
+
+    #[inline(always)]
+    fn report_next_send(&mut self, index: u32, left: u32) -> Stepped {
+        if left > 0
+            && let Some(event) = self.report_send(index)
+        {
+            return (Some(event), Some(Step::Report(left - 1)));
+        }
+        (self.after_reports(index), None)
+    }
+
+    /// The front end has received this many datagrams or errors in answer to [`Event::Receive`]
+    /// or [`Event::ReceiveError`]. Anything else than one ends the attempts of this turn.
+    #[inline]
+    pub(super) fn note_received(&mut self, index: u32, count: u32) {
+        if let InHand::Udp(cursor) = &mut self.in_hand
+            && cursor.udp == index
+            && let Step::Receive(intake) | Step::Errors(intake) = &mut cursor.step
+        {
+            intake.took(count, count > 0);
+        }
+    }
+
+    /// Ends the turn of a handle that is being closed.
+    pub(super) fn end_turn_of_udp(&mut self, index: u32) {
+        if let InHand::Udp(cursor) = self.in_hand
+            && cursor.udp == index
+        {
+            self.in_hand = InHand::Nothing;
+        }
+    }
+}
