@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::event::Token;
 use crate::handle::HandleKind;
 use crate::slab::Key;
+use crate::stream::Arrivals;
 use blacklight_sys::socket::{self, Address};
 use blacklight_sys::{Errno, fallible};
 
@@ -17,7 +18,7 @@ impl Engine {
                 self.stream_discard(key, index);
                 return Err(error);
             }
-            self.stream_mut(index).ipc = true;
+            self.stream_mut(index).arrivals = Arrivals::BytesAndHandles;
         }
         Ok(key)
     }
@@ -85,9 +86,7 @@ impl Engine {
         };
         let outcome = connect(self);
         if outcome.is_ok() && !had_socket {
-            let stream = self.stream_mut(index);
-            stream.readable = true;
-            stream.writable = true;
+            self.stream_mut(index).open(true, true);
         }
         self.begin_connect(index, token, outcome)
     }

@@ -165,9 +165,7 @@ impl Engine {
             Some(error) => Err(error),
             None => {
                 // As of now, whatever comes of it.
-                let stream = self.stream_mut(index);
-                stream.readable = true;
-                stream.writable = true;
+                self.stream_mut(index).open(true, true);
                 self.connect(self.raw_fd(index)?, address)
             }
         };
@@ -187,7 +185,7 @@ impl Engine {
     pub fn tcp_nodelay(&mut self, key: Key, on: bool) -> Result<(), Errno> {
         let index = self.open_tcp(key)?;
         if let Ok(fd) = self.raw_fd(index) {
-            socket::set_tcp_option(fd, TcpOption::NoDelay, i32::from(on))?;
+            return socket::set_tcp_option(fd, TcpOption::NoDelay, i32::from(on));
         }
         self.stream_mut(index).nodelay = on;
         Ok(())

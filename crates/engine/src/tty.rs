@@ -35,15 +35,8 @@ pub(crate) struct Terminal {
     mode: TtyMode,
     /// How it was before it left the normal mode.
     normal: Option<Settings>,
-}
-
-impl Default for Terminal {
-    fn default() -> Terminal {
-        Terminal {
-            mode: TtyMode::Normal,
-            normal: None,
-        }
-    }
+    /// It could not be opened anew and made non-blocking.
+    blocks: bool,
 }
 
 /// Puts the first terminal back that the process has changed. Async-signal-safe; `EBUSY` if
@@ -96,7 +89,11 @@ impl Engine {
         }
         let made = self
             .terminals
-            .insert(Terminal::default())
+            .insert(Terminal {
+                mode: TtyMode::Normal,
+                normal: None,
+                blocks: blocking,
+            })
             .and_then(|terminal| {
                 let key = self.stream_init(token, HandleKind::Tty);
                 key.and_then(|key| Ok((terminal.index, key, self.open_stream(key)?)))
@@ -111,17 +108,24 @@ impl Engine {
             self.stream_discard(key, stream);
             return Err((error, fd));
         }
-        let stream = self.stream_mut(stream);
-        stream.readable = readable;
-        stream.writable = writable;
-        stream.blocking = blocking;
+        self.stream_mut(stream).open(readable, writable);
         Ok(key)
     }
 
     /// Whether the handle could not open its terminal anew, so that writing to it blocks.
     pub fn tty_is_blocking(&self, key: Key) -> bool {
         self.open_stream(key)
-            .is_ok_and(|stream| self.stream(stream).blocking)
+            .is_ok_and(|stream| self.blocks(stream))
+    }
+
+    /// Whether calls on the stream's descriptor may block: writes then wait in the call, and reads
+    /// are only made when the poller says that there is something.
+    #[inline]
+    pub(crate) fn blocks(&self, stream: u32) -> bool {
+        match self.stream(stream).terminal {
+            NIL => false,
+            terminal => self.terminals[terminal].blocks,
+        }
     }
 
     /// The stream, the terminal and the descriptor of a terminal handle.
@@ -168,7 +172,7 @@ impl Engine {
 
     /// A terminal handle is being closed: whoever has the terminal next finds it as it was.
     pub(crate) fn release_tty(&mut self, index: u32, fd: Option<RawFd>) {
-        let Terminal { mode, normal } = self.terminals[index];
+        let Terminal { mode, normal, .. } = self.terminals[index];
         self.terminals.remove(index);
         if let Some(fd) = fd
             && terminal::forget(fd)

@@ -1,7 +1,7 @@
 //! Connecting, listening and accepting.
 
-use super::Engine;
 use super::turn::{Step, Stepped};
+use super::{Arrivals, Engine};
 use crate::driver::Pending;
 use crate::event::{Event, Token};
 use crate::handle::HandleKind;
@@ -22,9 +22,11 @@ pub(crate) struct Backlog {
     turn: u64,
     one_by_one: bool,
     /// Whether to ask where nobody waits would block.
-    pub(crate) may_block: bool,
+    pub(super) may_block: bool,
     /// Whether they are TCP connections, whatever the kind of the handle.
     is_tcp: bool,
+    /// The connection that waits is offered once more, though nobody accepted it when it came.
+    offers_again: bool,
 }
 
 /// What became of a connection that waited.
@@ -85,7 +87,7 @@ impl Engine {
             return (None, None);
         };
         let stream = self.stream_mut(index);
-        if result.is_err() || stream.queue.is_empty() {
+        if result.is_err() || stream.output.queue.is_empty() {
             let (watcher, has_ended) = (stream.watcher, stream.is_shutting_down());
             self.driver.unwant(watcher, POLLOUT);
             if has_ended && result.is_ok() {
@@ -98,7 +100,7 @@ impl Engine {
             self.fail_writes(index, Errno::ECANCELED);
         }
         self.requests.end();
-        let reports = Step::Report(self.stream(index).done.len());
+        let reports = Step::Report(self.stream(index).output.done.len());
         let next = result.is_err().then_some(reports);
         (Some(Event::Connect(token, result)), next)
     }
@@ -115,8 +117,7 @@ impl Engine {
         }
         match self.stream(index).kind {
             HandleKind::Tcp => self.tcp_ensure_socket(index, socket::AF_INET)?,
-            HandleKind::Pipe if self.stream(index).ipc => return Err(Errno::EINVAL),
-            HandleKind::Pipe => {}
+            HandleKind::Pipe if self.stream(index).arrivals != Arrivals::BytesAndHandles => {}
             _ => return Err(Errno::EINVAL),
         }
         let fd = self.raw_fd(index).map_err(|_| Errno::EINVAL)?;
@@ -129,7 +130,7 @@ impl Engine {
         let (handle, watcher) = (stream.handle, stream.watcher);
         self.driver.follow_levels(watcher);
         self.driver.want(watcher, POLLIN)?;
-        self.stream_mut(index).listening = true;
+        self.stream_mut(index).arrivals = Arrivals::Connections;
         self.handles.set_active(handle, true);
         Ok(())
     }
@@ -141,7 +142,8 @@ impl Engine {
             return (None, None);
         };
         if self.stream(index).accepted.is_some() {
-            if std::mem::take(&mut self.stream_mut(index).offers_again) {
+            let extra = self.known_extra(index);
+            if extra.is_some_and(|extra| std::mem::take(&mut extra.backlog.offers_again)) {
                 let token = self.handles[self.stream(index).handle].token;
                 return (Some(Event::Connection(token, Ok(()))), again);
             }
@@ -216,7 +218,7 @@ impl Engine {
     pub fn stream_prepare_accept(&mut self, server: Key) -> Result<(), Errno> {
         let index = self.open_stream(server)?;
         let stream = self.stream(index);
-        if !stream.listening {
+        if !stream.is_listening() {
             return Err(Errno::EINVAL);
         }
         if stream.accepted.is_none() {
@@ -236,11 +238,10 @@ impl Engine {
     /// when it came.
     pub fn stream_offer_again(&mut self, server: Key) -> Result<(), Errno> {
         let index = self.open_stream(server)?;
-        if self.stream(index).accepted.is_some() {
-            let stream = self.stream_mut(index);
-            stream.offers_again = true;
-            let watcher = stream.watcher;
-            self.driver.feed(watcher, Pending::Fed);
+        let stream = self.stream(index);
+        if stream.is_listening() && stream.accepted.is_some() {
+            self.driver.feed(stream.watcher, Pending::Fed);
+            self.stream_extra(index)?.backlog.offers_again = true;
         }
         Ok(())
     }
@@ -310,7 +311,7 @@ impl Engine {
         let accepted = self.take_accepted(server)?;
         let (is_connection, transport) = {
             let server = self.stream(server);
-            (server.listening, server.transport)
+            (server.is_listening(), server.transport)
         };
         let is_tcp = (self.known_extra(server)).is_some_and(|extra| extra.backlog.is_tcp);
         let attached = match is_connection {
@@ -328,9 +329,7 @@ impl Engine {
         };
         let attached = attached.map_err(|(error, _)| error);
         if attached.is_ok() {
-            let client = self.stream_mut(client);
-            client.readable = true;
-            client.writable = true;
+            self.stream_mut(client).open(true, true);
         }
         self.next_accepted(server);
         attached
@@ -348,7 +347,7 @@ impl Engine {
             .and_then(|extra| extra.passed.pop_front());
         let stream = self.stream_mut(server);
         stream.accepted = next;
-        if stream.accepted.is_none() && (stream.listening || stream.reading) {
+        if stream.accepted.is_none() && (stream.is_listening() || stream.input.is_reading()) {
             let watcher = stream.watcher;
             // It was watched before, so there is room for it.
             let _ = self.driver.want(watcher, POLLIN);

@@ -12,7 +12,8 @@
 //!
 //! | file | what it owns |
 //! | --- | --- |
-//! | `mod.rs` | the state, opening and closing |
+//! | `mod.rs` | the table of streams, opening and closing |
+//! | `state.rs` | the state of one stream |
 //! | `turn.rs` | the steps that one readiness leads to |
 //! | `read.rs` | reading |
 //! | `write.rs` | the queue of writes, shutdown |
@@ -22,10 +23,11 @@
 
 mod connect;
 mod read;
+mod state;
 mod turn;
 mod write;
 
-pub(crate) use connect::Backlog;
+pub(crate) use state::{Arrivals, Extra, Stream};
 pub(crate) use turn::Cursor;
 pub(crate) use write::Write;
 
@@ -33,72 +35,11 @@ use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::{HandleKind, Kind};
-use crate::list::List;
-use crate::request::Slot;
 use crate::slab::{Key, NIL, Slab};
-use crate::tcp::{self, KeepAlive};
+use crate::tcp;
 use blacklight_sys::fd::{self, Descriptor, SharedFd};
 use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd, socket};
-use std::collections::VecDeque;
-use std::ffi::CStr;
-
-#[derive(Debug)]
-pub(crate) struct Stream {
-    pub(crate) kind: HandleKind,
-    handle: u32,
-    pub(crate) watcher: u32,
-    pub(crate) fd: Option<Descriptor>,
-    transport: Transport,
-    /// A pipe over which handles are passed.
-    pub(crate) ipc: bool,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// Writes wait for the descriptor in place of the loop.
-    pub(crate) blocking: bool,
-    pub(crate) listening: bool,
-    reading: bool,
-    ended: bool,
-    /// A connection that nobody has accepted is offered once more.
-    offers_again: bool,
-    /// The front end wants to hear once when it can write.
-    tells_writable: bool,
-    /// Nagle's algorithm is off, now or once there is a socket.
-    pub(crate) nodelay: bool,
-    connect: Slot,
-    shutdown: Slot,
-    /// What went wrong in a call that could not say so.
-    pub(crate) delayed_error: Option<Errno>,
-    queue: List,
-    done: List,
-    /// Its place in the list of those that have progressed, or `NIL`.
-    progressed_at: u32,
-    /// Bytes in `queue` that have not been written.
-    queued_bytes: usize,
-    /// The connection or passed descriptor that waits to be accepted; those behind it are in
-    /// [`Extra`].
-    accepted: Option<Descriptor>,
-    /// What a terminal handle has beyond this, by its index.
-    pub(crate) terminal: u32,
-    /// What few others have beyond this, by its index.
-    extra: u32,
-}
-
-// There may be very many of them, and most of the time most are idle.
-const _: () = assert!(size_of::<Stream>() <= 128);
-
-/// What few streams need.
-#[derive(Default, Debug)]
-pub(crate) struct Extra {
-    /// The passed descriptors that wait behind the first.
-    passed: VecDeque<Descriptor>,
-    /// What is set on a TCP socket once there is one.
-    pub(crate) keepalive: Option<KeepAlive>,
-    /// The file of a bound Unix socket, removed on close.
-    pub(crate) path: Option<Box<CStr>>,
-    /// How a server takes connections.
-    pub(crate) backlog: Backlog,
-}
 
 /// All streams of a loop, and their writes.
 #[derive(Debug)]
@@ -125,7 +66,7 @@ impl Streams {
 
     /// Notes that a stream's count of queued bytes has changed.
     fn note_progress(&mut self, stream: u32) {
-        let place = &mut self.slab[stream].progressed_at;
+        let place = &mut self.slab[stream].output.progressed_at;
         if *place == NIL {
             *place = self.progressed.len() as u32;
             self.progressed.push(stream);
@@ -134,50 +75,15 @@ impl Streams {
 
     /// Forgets a stream.
     fn remove(&mut self, stream: u32) {
-        let place = self.slab[stream].progressed_at;
+        let place = self.slab[stream].output.progressed_at;
         if place != NIL {
             // A front end that never asks leaves every stream that has written in the list.
             self.progressed.swap_remove(place as usize);
             if let Some(&moved) = self.progressed.get(place as usize) {
-                self.slab[moved].progressed_at = place;
+                self.slab[moved].output.progressed_at = place;
             }
         }
         self.slab.remove(stream);
-    }
-}
-
-/// What it takes to read from a stream, or to write to it.
-#[derive(Clone, Copy)]
-struct Channel {
-    fd: RawFd,
-    transport: Transport,
-    watcher: u32,
-}
-
-impl Stream {
-    /// `EBADF` without a descriptor.
-    #[inline]
-    fn channel(&self) -> Result<Channel, Errno> {
-        let fd = self.fd.as_ref().ok_or(Errno::EBADF)?;
-        Ok(Channel {
-            fd: fd.raw(),
-            transport: self.transport,
-            watcher: self.watcher,
-        })
-    }
-
-    /// Whether a write would have to wait for another, or for the connection.
-    #[inline]
-    fn has_to_wait(&self) -> bool {
-        self.is_connecting() || !self.queue.is_empty()
-    }
-
-    pub(crate) fn is_connecting(&self) -> bool {
-        self.connect.is_taken()
-    }
-
-    pub(crate) fn is_shutting_down(&self) -> bool {
-        self.shutdown.is_taken()
     }
 }
 
@@ -189,33 +95,7 @@ impl Engine {
         let streams = self.streams.slab.capacity() + 1;
         progressed.try_reserve(streams.saturating_sub(progressed.len()))?;
         let watcher = self.driver.add(-1, Owner::Stream(0))?;
-        let stream = Stream {
-            kind,
-            handle: 0,
-            watcher,
-            fd: None,
-            transport: Transport::Socket,
-            ipc: false,
-            readable: false,
-            writable: false,
-            blocking: false,
-            listening: false,
-            reading: false,
-            ended: false,
-            offers_again: false,
-            tells_writable: false,
-            nodelay: false,
-            connect: Slot::EMPTY,
-            shutdown: Slot::EMPTY,
-            delayed_error: None,
-            queue: List::EMPTY,
-            done: List::EMPTY,
-            progressed_at: NIL,
-            queued_bytes: 0,
-            accepted: None,
-            terminal: NIL,
-            extra: NIL,
-        };
+        let stream = Stream::new(kind, watcher);
         let inserted = self.streams.slab.insert(stream).and_then(|stream| {
             let key = self.handles.insert(Kind::Stream(stream.index), token);
             key.map(|key| (stream.index, key))
@@ -356,15 +236,13 @@ impl Engine {
         if self.raw_fd(stream) == Ok(fd.raw()) {
             // The stream owns it already.
             fd.release();
-            let stream = &mut self.streams.slab[stream];
-            stream.readable |= readable;
-            stream.writable |= writable;
+            self.stream_mut(stream).open(readable, writable);
             return Ok(());
         }
         self.stream_attach(stream, fd)?;
-        let stream = &mut self.streams.slab[stream];
-        stream.readable = readable;
-        stream.writable = writable;
+        let stream = self.stream_mut(stream);
+        stream.close();
+        stream.open(readable, writable);
         Ok(())
     }
 
@@ -384,19 +262,19 @@ impl Engine {
     /// Whether the stream can be read from.
     pub fn is_readable(&self, key: Key) -> bool {
         self.open_stream(key)
-            .is_ok_and(|stream| self.streams.slab[stream].readable)
+            .is_ok_and(|stream| self.stream(stream).input.is_open())
     }
 
     /// Whether the stream can be written to.
     pub fn is_writable(&self, key: Key) -> bool {
         self.open_stream(key)
-            .is_ok_and(|stream| self.streams.slab[stream].writable)
+            .is_ok_and(|stream| self.stream(stream).output.is_open)
     }
 
     /// Says that the stream can be read from although the engine does not know why.
     pub fn set_readable(&mut self, key: Key) {
         if let Ok(stream) = self.open_stream(key) {
-            self.streams.slab[stream].readable = true;
+            self.stream_mut(stream).open(true, false);
         }
     }
 
@@ -421,7 +299,7 @@ impl Engine {
             return 0;
         };
         match self.handles[index].kind {
-            Kind::Stream(stream) => self.streams.slab[stream].queued_bytes,
+            Kind::Stream(stream) => self.streams.slab[stream].output.queued_bytes,
             _ => 0,
         }
     }
@@ -437,8 +315,11 @@ impl Engine {
     #[inline]
     pub fn next_progress(&mut self) -> Option<(Token, usize)> {
         let stream = &mut self.streams.slab[self.streams.progressed.pop()?];
-        stream.progressed_at = NIL;
-        Some((self.handles[stream.handle].token, stream.queued_bytes))
+        stream.output.progressed_at = NIL;
+        Some((
+            self.handles[stream.handle].token,
+            stream.output.queued_bytes,
+        ))
     }
 
     /// Closes a stream's descriptor. What it had promised is cancelled in the closing phase.
@@ -451,10 +332,7 @@ impl Engine {
             self.release_tty(terminal, self.raw_fd(stream).ok());
         }
         let stream = &mut self.streams.slab[stream];
-        stream.reading = false;
-        stream.readable = false;
-        stream.writable = false;
-        stream.listening = false;
+        stream.close();
         stream.accepted = None;
         // Kept until its name is gone: whoever finds a name without a server takes it over, and
         // we would take it from them.
@@ -486,13 +364,13 @@ impl Engine {
             self.requests.end();
             return Some(Event::Connect(token, Err(Errno::ECANCELED)));
         }
-        if !self.stream(index).queue.is_empty() {
+        if !self.stream(index).output.queue.is_empty() {
             self.fail_writes(index, Errno::ECANCELED);
         }
         if let Some(write) = self.report_write(index) {
             return Some(write);
         }
-        if let Some(token) = self.streams.slab[index].shutdown.take() {
+        if let Some(token) = self.streams.slab[index].output.shutdown.take() {
             self.requests.end();
             return Some(Event::Shutdown(token, Err(Errno::ECANCELED)));
         }

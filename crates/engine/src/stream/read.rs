@@ -1,6 +1,7 @@
 //! Reading.
 
-use super::{Channel, Engine, Streams};
+use super::state::{Channel, Input};
+use super::{Arrivals, Engine, Streams};
 use crate::driver::{Driver, Way};
 use crate::event::Event;
 use crate::handle::HandleKind;
@@ -37,22 +38,22 @@ impl Engine {
     ) -> Result<u32, Errno> {
         let index = self.open_stream(key)?;
         let stream = self.stream(index);
-        if stream.reading {
+        if stream.input.is_reading() {
             return Err(Errno::EALREADY);
         }
-        if !stream.readable {
+        if !stream.input.is_open() {
             return Err(Errno::ENOTCONN);
         }
         let (handle, watcher) = (stream.handle, stream.watcher);
         want(&mut self.driver, watcher, POLLIN)?;
-        self.stream_mut(index).reading = true;
+        self.stream_mut(index).input.start();
         Ok(handle)
     }
 
     /// Stops reading. A stream that does not read stays as it is.
     pub fn read_stop(&mut self, key: Key) {
         if let Ok(index) = self.open_stream(key)
-            && self.stream(index).reading
+            && self.stream(index).input.is_reading()
         {
             self.stop_reading(index);
         }
@@ -60,7 +61,7 @@ impl Engine {
 
     fn stop_reading(&mut self, index: u32) {
         let stream = self.stream_mut(index);
-        stream.reading = false;
+        stream.input.stop();
         let (handle, watcher) = (stream.handle, stream.watcher);
         self.driver.unwant(watcher, POLLIN);
         self.handles.set_active(handle, false);
@@ -75,7 +76,7 @@ impl Engine {
         room: impl Into<Space<'a>>,
     ) -> Result<usize, Errno> {
         let index = self.open_stream(key)?;
-        if !self.stream(index).reading {
+        if !self.stream(index).input.is_reading() {
             return Err(Errno::EAGAIN);
         }
         let room = room.into();
@@ -87,7 +88,7 @@ impl Engine {
             }
             Ok(count) => {
                 // A descriptor that blocks is read when the poller says so only.
-                let filled = count == wanted && !self.stream(index).blocking;
+                let filled = count == wanted && !self.blocks(index);
                 self.note_read(index, filled);
                 Ok(count)
             }
@@ -138,11 +139,11 @@ impl Engine {
     fn readable_stream(&self, key: Key) -> Result<u32, Errno> {
         let index = self.open_stream(key)?;
         let stream = self.stream(index);
-        if !stream.readable {
+        if !stream.input.is_open() {
             return Err(Errno::ENOTCONN);
         }
         // A descriptor that blocks is only read when that does not.
-        match stream.blocking && !self.is_ready_to_read(index)? {
+        match self.blocks(index) && !self.is_ready_to_read(index)? {
             true => Err(Errno::EAGAIN),
             false => Ok(index),
         }
@@ -189,7 +190,7 @@ impl Engine {
     #[inline]
     fn receive(&mut self, index: u32, room: Space<'_>) -> Result<usize, Errno> {
         let stream = self.stream(index);
-        let is_ipc = stream.ipc;
+        let passes_handles = stream.arrivals == Arrivals::BytesAndHandles;
         let Channel {
             fd,
             transport,
@@ -197,7 +198,7 @@ impl Engine {
         } = stream.channel()?;
         let admitted = self.driver.admit(Call::Read, fd, room.len())?;
         let room = room.limited_to(admitted);
-        if is_ipc && transport.is_socket() {
+        if passes_handles && transport.is_socket() {
             return self.receive_passed(fd, index, room);
         }
         let wanted = room.len();
@@ -227,8 +228,8 @@ impl Engine {
     }
 
     fn end(&mut self, index: u32) {
-        self.stream_mut(index).ended = true;
         self.stop_reading(index);
+        self.stream_mut(index).input = Input::Ended;
     }
 
     pub(super) fn end_of_stream(&mut self, index: u32) -> Event {
@@ -239,10 +240,8 @@ impl Engine {
 
     /// An error that is not the end is the end of both directions.
     fn fail_reading(&mut self, index: u32) {
-        let stream = self.stream_mut(index);
-        stream.readable = false;
-        stream.writable = false;
         self.stop_reading(index);
+        self.stream_mut(index).close();
     }
 
     pub(super) fn read_failed(&mut self, index: u32, error: Errno) -> Event {

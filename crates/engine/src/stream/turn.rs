@@ -12,6 +12,7 @@
 //! closes the stream ends the turn.
 
 use super::Engine;
+use super::state::Input;
 use crate::driver::Pending;
 use crate::event::Event;
 use crate::handle::HandleKind;
@@ -87,7 +88,7 @@ impl Engine {
         let stream = &self.streams.slab[index];
         if let Step::Begin = cursor.step
             && !stream.is_connecting()
-            && !stream.listening
+            && !stream.is_listening()
         {
             cursor.step = match cursor.is_for(POLLIN) {
                 true => Step::Read(Intake::BEGIN),
@@ -96,24 +97,24 @@ impl Engine {
         }
         if let Step::Read(intake) = &mut cursor.step {
             let is_dry = intake.found_nothing();
-            if stream.reading && intake.goes_on() {
+            if stream.input.is_reading() && intake.goes_on() {
                 let token = self.handles[stream.handle].token;
                 self.in_hand = InHand::Stream(cursor);
                 return Some(Event::Read(token));
             }
             cursor.step = Step::Write;
-            if is_dry && cursor.has_hung_up() && stream.reading && !stream.ended {
+            if is_dry && cursor.has_hung_up() && stream.input == Input::Reading {
                 self.in_hand = InHand::Stream(cursor);
                 return Some(self.end_of_stream(index));
             }
         }
         if let Step::Write = cursor.step {
-            if cursor.is_for(POLLOUT) && !stream.queue.is_empty() {
+            if cursor.is_for(POLLOUT) && !stream.output.queue.is_empty() {
                 // Writes that finish now are for this turn to report.
                 self.in_hand = InHand::Stream(cursor);
                 self.flush_writes(index);
             }
-            cursor.step = Step::Report(self.stream(index).done.len());
+            cursor.step = Step::Report(self.stream(index).output.done.len());
         }
         if let Step::Report(left) = cursor.step {
             return self.report_next(cursor, left);
@@ -179,12 +180,15 @@ impl Engine {
         }
         self.fail_writes(index, error);
         let stream = self.stream(index);
-        let reports = Step::Report(stream.done.len());
-        let event = if stream.listening {
+        let reports = Step::Report(stream.output.done.len());
+        let event = if stream.is_listening() {
             let token = self.handles[stream.handle].token;
             Some(Event::Connection(token, Err(error)))
         } else {
-            stream.reading.then(|| self.read_failed(index, error))
+            stream
+                .input
+                .is_reading()
+                .then(|| self.read_failed(index, error))
         };
         (event, Some(reports))
     }

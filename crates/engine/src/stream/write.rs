@@ -4,7 +4,8 @@
 //! be reported in order. A write is attempted at once if nothing is before it; what the
 //! kernel does not take waits for the poller. Writes that wait behind each other go together.
 
-use super::{Channel, Engine, Stream, Streams};
+use super::state::{Channel, Output};
+use super::{Arrivals, Engine, Streams};
 use crate::driver::{Pending, Way};
 use crate::event::{Event, Token};
 use crate::list::{Linked, Links, List};
@@ -61,7 +62,7 @@ impl Engine {
     /// Ends a queued write of the stream: its report follows.
     fn finish_write(&mut self, index: u32, write: u32, result: Result<(), Errno>) {
         let Streams { slab, writes, .. } = &mut self.streams;
-        slab[index].queue.remove(writes, write);
+        slab[index].output.queue.remove(writes, write);
         writes[write].outcome = Some(result);
         self.complete(index, write);
     }
@@ -71,7 +72,7 @@ impl Engine {
     fn complete(&mut self, index: u32, write: u32) {
         let Streams { slab, writes, .. } = &mut self.streams;
         let stream = &mut slab[index];
-        stream.done.push_back(writes, write);
+        stream.output.done.push_back(writes, write);
         let watcher = stream.watcher;
         if !self.reports_later(index) {
             self.driver.feed(watcher, Pending::Fed);
@@ -82,7 +83,7 @@ impl Engine {
     fn count_written(&mut self, stream: u32, bytes: usize) {
         if bytes > 0 {
             let entry = self.stream_mut(stream);
-            entry.queued_bytes -= bytes;
+            entry.output.queued_bytes -= bytes;
             self.streams.note_progress(stream);
         }
     }
@@ -103,7 +104,7 @@ impl Engine {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         let stream = self.stream(index);
         let channel = stream.channel()?;
-        if !stream.writable {
+        if !stream.output.is_open {
             return Err(Errno::EPIPE);
         }
         // A stream that is still connecting writes once it is connected.
@@ -143,7 +144,7 @@ impl Engine {
             true => self.complete(index, write.index),
             false => self.enqueue(write.index, is_first, sent.is_ok()),
         }
-        Ok((write, self.stream(index).queued_bytes))
+        Ok((write, self.stream(index).output.queued_bytes))
     }
 
     /// Queues what has not gone at once of a new write.
@@ -152,10 +153,10 @@ impl Engine {
         let entry = &writes[write];
         let (index, left) = (entry.stream, entry.buffers.bytes());
         let stream = &mut slab[index];
-        stream.queue.push_back(writes, write);
-        stream.queued_bytes += left;
+        stream.output.queue.push_back(writes, write);
+        stream.output.queued_bytes += left;
         if is_first {
-            match has_begun || stream.blocking {
+            match has_begun || self.blocks(index) {
                 true => self.flush_writes(index),
                 false => self.await_room(index),
             }
@@ -168,7 +169,7 @@ impl Engine {
         let Some(passes) = passes else {
             return Ok(());
         };
-        if !self.stream(index).ipc {
+        if self.stream(index).arrivals != Arrivals::BytesAndHandles {
             return Err(Errno::EINVAL);
         }
         self.passable_fd(passes).map(drop)
@@ -199,7 +200,7 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
         let channel = stream.channel()?;
-        if !stream.writable {
+        if !stream.output.is_open {
             return Err(Errno::EPIPE);
         }
         self.check_passing(index, passes)?;
@@ -230,7 +231,7 @@ impl Engine {
         if stream.has_to_wait() {
             return Err(Errno::EAGAIN);
         }
-        if !stream.writable {
+        if !stream.output.is_open {
             return Err(Errno::EPIPE);
         }
         if bytes.is_empty() {
@@ -250,7 +251,7 @@ impl Engine {
     pub fn stream_want_writable(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         self.driver.want(self.stream(index).watcher, POLLOUT)?;
-        self.stream_mut(index).tells_writable = true;
+        self.stream_mut(index).output.tells_writable = true;
         Ok(())
     }
 
@@ -300,7 +301,7 @@ impl Engine {
         let entry = &self.streams.writes[write];
         let is_whole = entry.passes.is_none() && admitted == entry.buffers.bytes();
         let joins = channel.transport == Transport::Socket;
-        let queue = self.stream(entry.stream).queue;
+        let queue = self.stream(entry.stream).output.queue;
         if joins && is_whole && queue.len() > 1 {
             match self.send_joined(channel, queue) {
                 // One of them lends memory that is not there. It must not be the others' fault.
@@ -341,7 +342,7 @@ impl Engine {
     /// Writes what can be written of the queue.
     pub(super) fn flush_writes(&mut self, index: u32) {
         let mut budget = Budget::FULL;
-        while let Some(write) = self.stream(index).queue.first()
+        while let Some(write) = self.stream(index).output.queue.first()
             && !budget.is_spent()
         {
             budget.spend(1);
@@ -351,7 +352,7 @@ impl Engine {
                 Err(error) => {
                     self.finish_write(index, write, Err(error));
                     // The writes behind it find out for themselves.
-                    if !self.stream(index).queue.is_empty() {
+                    if !self.stream(index).output.queue.is_empty() {
                         let watcher = self.stream(index).watcher;
                         self.driver.feed(watcher, Pending::Fed);
                     }
@@ -359,7 +360,7 @@ impl Engine {
                 }
             }
         }
-        if !self.stream(index).queue.is_empty() {
+        if !self.stream(index).output.queue.is_empty() {
             self.await_room(index);
         }
     }
@@ -369,7 +370,7 @@ impl Engine {
     fn transmit_or_wait(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
         loop {
             match self.transmit_queue(index, write) {
-                Err(error) if error.is_full() && self.stream(index).blocking => {
+                Err(error) if error.is_full() && self.blocks(index) => {
                     self.wait_writable(index).map_err(|_| error)?;
                 }
                 written => return written,
@@ -380,7 +381,7 @@ impl Engine {
     /// Counts bytes that have been written off the front of the queue. Writes of which nothing is
     /// left end; an empty one ends when it is its turn to be tried, or bytes behind it have gone.
     fn count_off(&mut self, index: u32, mut written: usize) {
-        while let Some(write) = self.stream(index).queue.first() {
+        while let Some(write) = self.stream(index).output.queue.first() {
             let entry = &mut self.streams.writes[write];
             // Even where no byte went: more empty buffers may lie before the first one than the
             // kernel looks at.
@@ -422,7 +423,7 @@ impl Engine {
     /// Ends all queued writes.
     pub(super) fn fail_writes(&mut self, index: u32, error: Errno) {
         let Streams { slab, writes, .. } = &mut self.streams;
-        let Stream { queue, done, .. } = &mut slab[index];
+        let Output { queue, done, .. } = &mut slab[index].output;
         while let Some(write) = queue.pop_front(writes) {
             writes[write].outcome = Some(Err(error));
             done.push_back(writes, write);
@@ -433,7 +434,7 @@ impl Engine {
     #[inline(always)]
     pub(super) fn report_write(&mut self, index: u32) -> Option<Event> {
         let Streams { slab, writes, .. } = &mut self.streams;
-        let write = slab[index].done.pop_front(writes)?;
+        let write = slab[index].output.done.pop_front(writes)?;
         let Write {
             token,
             outcome,
@@ -482,12 +483,12 @@ impl Engine {
     pub fn stream_shutdown(&mut self, key: Key, token: Token) -> Result<(), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::ENOTCONN)?;
         let stream = self.stream_mut(index);
-        if !stream.writable || stream.is_shutting_down() {
+        if !stream.output.is_open || stream.is_shutting_down() {
             return Err(Errno::ENOTCONN);
         }
-        stream.writable = false;
-        stream.shutdown.put(token);
-        let (watcher, is_idle) = (stream.watcher, stream.queue.is_empty());
+        stream.output.is_open = false;
+        stream.output.shutdown.put(token);
+        let (watcher, is_idle) = (stream.watcher, stream.output.queue.is_empty());
         self.requests.begin();
         if is_idle {
             self.driver.feed(watcher, Pending::Fed);
@@ -501,17 +502,17 @@ impl Engine {
     #[inline]
     pub(super) fn drain(&mut self, index: u32) -> Option<Event> {
         let stream = self.stream(index);
-        if !stream.queue.is_empty() {
+        if !stream.output.queue.is_empty() {
             return None;
         }
-        let all_reported = stream.done.is_empty();
+        let all_reported = stream.output.done.is_empty();
         self.driver.unwant(stream.watcher, POLLOUT);
         if !all_reported {
             return None;
         }
-        let Some(token) = self.stream_mut(index).shutdown.take() else {
+        let Some(token) = self.stream_mut(index).output.shutdown.take() else {
             let stream = self.stream_mut(index);
-            let tells = std::mem::take(&mut stream.tells_writable);
+            let tells = std::mem::take(&mut stream.output.tells_writable);
             return tells.then(|| Event::Writable(self.handles[self.stream(index).handle].token));
         };
         let result = self.raw_fd(index).and_then(socket::shutdown_write);
