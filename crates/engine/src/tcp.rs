@@ -69,7 +69,7 @@ fn set_keepalive(fd: RawFd, keepalive: Option<KeepAlive>) -> Result<(), Errno> {
 pub struct BindOptions {
     /// Takes IPv6 only, where the default is both.
     pub ipv6_only: bool,
-    /// Shares the port with others who say the same, and the connections with them.
+    /// Shares the port, and the connections, with other sockets that have this option.
     pub reuse_port: bool,
 }
 

@@ -4,8 +4,8 @@
 mod each_mechanism;
 
 use blacklight_engine::{
-    Address, AddressRef, Buffers, Descriptor, Engine, Errno, Event, Faults, Inbox, Key, Mechanism,
-    Mode, SenderRoom, Token, UdpReuse,
+    Address, AddressRef, BATCH, Buffers, Descriptor, Engine, Errno, Event, Faults, Inbox, Key,
+    Mechanism, Mode, SenderRoom, Token, UdpReuse,
 };
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use std::mem::MaybeUninit;
@@ -20,6 +20,7 @@ on_each_mechanism!(
     a_socket_that_cannot_be_watched_ends_its_handle,
     a_callback_may_close_any_handle,
     a_handle_that_always_wants_to_send_lets_others_have_their_turn,
+    a_long_queue_of_sends_lets_others_have_their_turn,
 );
 
 /// A `struct iovec`.
@@ -258,4 +259,39 @@ fn a_handle_that_always_wants_to_send_lets_others_have_their_turn(mechanism: Mec
         engine.udp_want_writable(key).unwrap();
     });
     assert_eq!(calls, 1);
+}
+
+/// A flush made as many calls as the queue took, however long it was.
+fn a_long_queue_of_sends_lets_others_have_their_turn(mechanism: Mechanism) {
+    const SENDS: usize = 40 * BATCH;
+    let mut engine = engine_on(mechanism);
+    let (key, address) = receiver(&mut engine, 1);
+    engine.udp_receive_stop(key);
+    let prepare = engine.prepare_init(Token(2)).unwrap();
+    engine.loop_watcher_start(prepare).unwrap();
+    assert!(send(&mut engine, key, 10, b"now", &address));
+    let mut slice = Slice {
+        base: b"later".as_ptr(),
+        len: 5,
+    };
+    for _ in 0..SENDS {
+        // SAFETY: the array has one entry and outlives the engine's use of it.
+        let buffers = unsafe { Buffers::new((&raw mut slice).cast(), 1) };
+        let to = Some(AddressRef::from(&address));
+        engine.udp_send_later(key, Token(11), buffers, to).unwrap();
+    }
+    let (mut sends, mut sends_before_others) = (0, None);
+    while sends <= SENDS {
+        run(&mut engine, Mode::Once, |_, event| match event {
+            Event::Prepare(_) => {
+                sends_before_others.get_or_insert(sends);
+            }
+            event => {
+                assert!(matches!(event, Event::Send(_, Ok(()), _)));
+                sends += 1;
+            }
+        });
+    }
+    assert_eq!((sends, engine.udp_send_queue(key)), (SENDS + 1, (0, 0)));
+    assert!(sends_before_others.unwrap() < SENDS);
 }

@@ -49,13 +49,20 @@ pub(crate) struct Udp {
     /// The front end wants to hear once when it can send.
     tells_writable: bool,
     connected: bool,
-    receiving: bool,
-    /// Receiving does not make the handle active.
-    quiet: bool,
+    receiving: Receiving,
     queue: List,
     done: List,
     /// Bytes in both lists.
     queued_bytes: usize,
+}
+
+/// Whether a handle receives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Receiving {
+    No,
+    Yes,
+    /// Yes, but that alone does not make the handle active.
+    Quietly,
 }
 
 /// All UDP handles of a loop, and their sends.
@@ -87,8 +94,7 @@ impl Engine {
             quick: false,
             tells_writable: false,
             connected: false,
-            receiving: false,
-            quiet: false,
+            receiving: Receiving::No,
             queue: List::EMPTY,
             done: List::EMPTY,
             queued_bytes: 0,
@@ -110,6 +116,10 @@ impl Engine {
             return Err(error);
         }
         Ok(key)
+    }
+
+    fn is_receiving(&self, index: u32) -> bool {
+        self.udp(index).receiving != Receiving::No
     }
 
     fn udp(&self, index: u32) -> &Udp {
@@ -149,7 +159,8 @@ impl Engine {
     /// A handle is active while it has something to do.
     fn udp_update_active(&mut self, index: u32) {
         let udp = self.udp(index);
-        let active = udp.receiving && !udp.quiet || !udp.queue.is_empty() || !udp.done.is_empty();
+        let has_sends = !udp.queue.is_empty() || !udp.done.is_empty();
+        let active = udp.receiving == Receiving::Yes || has_sends;
         self.handles.set_active(udp.handle, active);
     }
 
@@ -159,7 +170,7 @@ impl Engine {
         self.handles.set_active(handle, false);
         self.end_turn_of_udp(index);
         let udp = self.udp_mut(index);
-        udp.receiving = false;
+        udp.receiving = Receiving::No;
         udp.connected = false;
         udp.fd = None;
     }

@@ -1,6 +1,6 @@
 //! Receiving: datagrams, and the errors that earlier ones have met with.
 
-use super::Engine;
+use super::{Engine, Receiving};
 use crate::event::Event;
 use crate::poller::Call;
 use crate::progress::Budget;
@@ -17,26 +17,24 @@ impl Engine {
     /// without a socket gets one first, bound to a port of the kernel's choice. `EALREADY` if
     /// the handle is receiving.
     pub fn udp_receive_start(&mut self, key: Key) -> Result<(), Errno> {
-        self.start_receiving(key, false)
+        self.start_receiving(key, Receiving::Yes)
     }
 
     /// As [`udp_receive_start`](Engine::udp_receive_start), but the handle does not become
     /// active, for a front end that has a reason of its own to keep the loop alive.
     pub fn udp_receive_start_quietly(&mut self, key: Key) -> Result<(), Errno> {
-        self.start_receiving(key, true)
+        self.start_receiving(key, Receiving::Quietly)
     }
 
-    fn start_receiving(&mut self, key: Key, quiet: bool) -> Result<(), Errno> {
+    fn start_receiving(&mut self, key: Key, how: Receiving) -> Result<(), Errno> {
         let index = self.open_udp(key)?;
-        if self.udp(index).receiving {
+        if self.is_receiving(index) {
             return Err(Errno::EALREADY);
         }
         self.udp_ensure_bound(index, AF_INET, false)?;
         let watcher = self.udp(index).watcher;
         self.driver.want(watcher, POLLIN)?;
-        let udp = self.udp_mut(index);
-        udp.receiving = true;
-        udp.quiet = quiet;
+        self.udp_mut(index).receiving = how;
         self.udp_update_active(index);
         Ok(())
     }
@@ -44,7 +42,7 @@ impl Engine {
     /// Stops receiving. A handle that does not receive stays as it is.
     pub fn udp_receive_stop(&mut self, key: Key) {
         if let Ok(index) = self.open_udp(key)
-            && self.udp(index).receiving
+            && self.is_receiving(index)
         {
             self.stop_receiving(index);
         }
@@ -52,7 +50,7 @@ impl Engine {
 
     fn stop_receiving(&mut self, index: u32) {
         let udp = self.udp_mut(index);
-        udp.receiving = false;
+        udp.receiving = Receiving::No;
         let watcher = udp.watcher;
         self.driver.unwant(watcher, POLLIN);
         self.udp_update_active(index);
@@ -61,7 +59,7 @@ impl Engine {
     /// The handle, if it is still to receive.
     fn receiving_udp(&self, key: Key) -> Result<u32, Errno> {
         match self.open_udp(key) {
-            Ok(index) if self.udp(index).receiving => Ok(index),
+            Ok(index) if self.is_receiving(index) => Ok(index),
             _ => Err(Errno::EAGAIN),
         }
     }
@@ -135,8 +133,7 @@ impl Engine {
     /// are waiting for the socket, that would keep the loop turning for nothing.
     #[cold]
     pub(super) fn discard_unheard_errors(&mut self, index: u32) {
-        let udp = self.udp(index);
-        if udp.receiving || udp.queue.is_empty() {
+        if self.is_receiving(index) || self.udp(index).queue.is_empty() {
             return;
         }
         let mut room = [MaybeUninit::uninit(); 1];
@@ -152,7 +149,7 @@ impl Engine {
 
     /// Ends receiving because the descriptor is of no use.
     pub(super) fn receiving_failed(&mut self, index: u32, error: Errno) -> Option<Event> {
-        if !self.udp(index).receiving {
+        if !self.is_receiving(index) {
             return None;
         }
         self.stop_receiving(index);

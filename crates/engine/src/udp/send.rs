@@ -5,14 +5,16 @@
 //! has no room for wait for the poller. So a handle with sends in either list is fed, waits
 //! for `POLLOUT`, or is being dealt with by a cursor.
 //!
-//! Finished sends are reported in pending phases, of which a turn has a bounded number: a
-//! program that sends again and again from its callback lets others have their turn.
+//! Finished sends are reported in pending phases, of which a turn has a bounded number, and a flush
+//! makes a bounded number of calls: a program that sends again and again from its callback, or
+//! queues very many datagrams, does not starve other handles.
 
 use super::{Engine, Udp, Udps};
 use crate::driver::Pending;
 use crate::event::{Event, Token};
 use crate::list::{Linked, Links};
 use crate::poller::Call;
+use crate::progress::Budget;
 use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::datagram::{self, AddressRef, BATCH, Outbox};
@@ -203,7 +205,7 @@ impl Engine {
         outbox.send(fd).map_err(Errno::full_is_again)
     }
 
-    /// The socket, if nothing is in front of who wants to send right now.
+    /// The socket, if no send is in progress that a new datagram would overtake.
     fn udp_free_fd(&self, index: u32) -> Result<RawFd, Errno> {
         let udp = self.udp(index);
         if !udp.queue.is_empty() || !udp.done.is_empty() {
@@ -238,7 +240,9 @@ impl Engine {
         let Ok(fd) = self.udp_raw_fd(index) else {
             return;
         };
-        while !self.udp(index).queue.is_empty() {
+        let mut budget = Budget::FULL;
+        while !self.udp(index).queue.is_empty() && !budget.is_spent() {
+            budget.spend(1);
             match self.send_batch(index, fd) {
                 Ok(sent) => self.finish_sends(index, sent, Ok(())),
                 Err(error) if error.is_full() => break,
@@ -306,8 +310,8 @@ impl Engine {
         Some(Event::Send(token, result, bytes))
     }
 
-    /// When all is reported: stops waiting for room if nothing is queued, and says so to who
-    /// has asked.
+    /// When all is reported: stops waiting for room if nothing is queued, and tells the front end
+    /// if it has asked to hear of that.
     pub(super) fn after_reports(&mut self, index: u32) -> Option<Event> {
         let udp = self.udp(index);
         let is_free = udp.queue.is_empty();

@@ -16,9 +16,9 @@ use blacklight_sys::{Errno, RawFd};
 /// Who else may have a socket's address.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct UdpReuse {
-    /// Others may bind to it who say the same, and the last one to do so receives.
+    /// Other sockets with this option may bind to it, and the last one to do so receives.
     pub address: bool,
-    /// Others may bind to it who say the same, and they share what comes.
+    /// Other sockets with this option may bind to it, and they share what comes.
     pub port: bool,
 }
 

@@ -9,7 +9,7 @@
 //! stop the handle, and the next step finds it as it then is. A callback that closes the handle
 //! ends the turn.
 
-use super::Engine;
+use super::{Engine, Receiving};
 use crate::driver::Pending;
 use crate::event::Event;
 use crate::progress::{InHand, Intake};
@@ -101,7 +101,7 @@ impl Engine {
     #[inline(always)]
     fn tell_to_receive(&mut self, cursor: &Cursor, mut intake: Intake) -> Stepped {
         let udp = self.udp(cursor.udp);
-        if udp.receiving && intake.goes_on() {
+        if udp.receiving != Receiving::No && intake.goes_on() {
             let event = Event::Receive(self.handles[udp.handle].token);
             return (Some(event), Some(Step::Receive(intake)));
         }
@@ -114,7 +114,7 @@ impl Engine {
     /// As [`tell_to_receive`](Engine::tell_to_receive), for errors.
     fn tell_to_receive_errors(&mut self, index: u32, mut intake: Intake) -> Stepped {
         let udp = self.udp(index);
-        if udp.receiving && intake.goes_on() {
+        if udp.receiving != Receiving::No && intake.goes_on() {
             let event = Event::ReceiveError(self.handles[udp.handle].token);
             return (Some(event), Some(Step::Errors(intake)));
         }
