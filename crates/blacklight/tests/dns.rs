@@ -1,9 +1,10 @@
 //! Names of hosts, and random bytes. Nothing here needs a network.
 
 #[path = "support/pool.rs"]
-mod support;
+mod pool;
 
 use blacklight::{Loop, Mode, dns, random, random_bytes};
+use pool::occupy;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -11,7 +12,6 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use support::occupy;
 
 #[test]
 fn numbers_are_their_own_names() {

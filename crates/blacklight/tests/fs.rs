@@ -1,11 +1,12 @@
 //! Files and directories on the thread pool.
 
 #[path = "support/pool.rs"]
-mod support;
+mod pool;
 
 use blacklight::fs::{self, File, TempDir, TempFile};
 use blacklight::{Loop, Mode};
 use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+use pool::occupy;
 use std::collections::BTreeSet;
 use std::fs::{FileTimes, OpenOptions};
 use std::future::poll_fn;
@@ -13,7 +14,6 @@ use std::io::{ErrorKind, SeekFrom};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, UNIX_EPOCH};
-use support::occupy;
 
 /// Runs a future on a loop with a directory for it.
 fn with_directory<F: Future<Output = std::io::Result<()>>>(test: impl FnOnce(TempDir) -> F) {

@@ -1,7 +1,7 @@
 //! Loops, handles and tasks that go in any order, and own each other in all ways.
 
 #[path = "support/teardown.rs"]
-mod support;
+mod teardown;
 
 use blacklight::{Async, Check, Idle, Loop, Mode, Pipe, Poll, Prepare, Readiness, Timer};
 use blacklight::{TcpListener, TcpStream, UdpSocket};
@@ -10,7 +10,7 @@ use std::future::pending;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
-use support::{Counted, Random, seeds};
+use teardown::{Counted, Random, seeds};
 
 const LONG: Duration = Duration::from_secs(3600);
 

@@ -2,7 +2,7 @@
 //! without it.
 
 #[path = "support/teardown.rs"]
-mod support;
+mod teardown;
 
 use blacklight::fs::{self, TempDir};
 use blacklight::process::{Child, Command};
@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
-use support::{Counted, Random, seeds};
+use teardown::{Counted, Random, seeds};
 
 const OFTEN: Duration = Duration::from_millis(1);
 

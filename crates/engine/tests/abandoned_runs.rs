@@ -4,6 +4,7 @@
 //! Whoever was to be called is called on the next turn, before anybody else of its phase,
 //! and nobody is lost.
 
+#[path = "support/each_mechanism.rs"]
 mod each_mechanism;
 
 use blacklight_engine::{

@@ -1,5 +1,6 @@
 //! No allocation per operation: once warmed up, a loop lives on the memory it has.
 
+#[path = "support/each_mechanism.rs"]
 mod each_mechanism;
 
 use blacklight_engine::{AddressRef, Buffers, Descriptor, SenderRoom};

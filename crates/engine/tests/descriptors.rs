@@ -1,6 +1,7 @@
 //! What programs do to the descriptor of a stream that they have given away: they connect it
 //! again, or put another file in its place.
 
+#[path = "support/each_mechanism.rs"]
 mod each_mechanism;
 
 use blacklight_engine::{Address, Buffers, Engine, Errno, Event, Key, Mechanism, Mode, Token};

@@ -1,5 +1,6 @@
 //! Poll handles on real descriptors, the same tests on select, poll and epoll.
 
+#[path = "support/each_mechanism.rs"]
 mod each_mechanism;
 
 use blacklight_engine::{Engine, Errno, Event, Key, Mechanism, Mode, RawFd, Readiness, Token};

@@ -1,6 +1,7 @@
 //! The thread pool, with real threads. Nothing here looks at a clock: what must not happen
 //! is excluded by what has to happen before, and what must happen is waited for.
 
+#[path = "support/each_mechanism.rs"]
 mod each_mechanism;
 
 use blacklight_engine::{

@@ -1,6 +1,7 @@
 //! Streams on every mechanism, where only the engine can be asked, or where the kernel does
 //! what it rarely does.
 
+#[path = "support/each_mechanism.rs"]
 mod each_mechanism;
 
 use blacklight_engine::{

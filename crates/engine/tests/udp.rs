@@ -1,6 +1,7 @@
 //! UDP handles on every mechanism, where only the engine can be asked, or where mechanisms
 //! differ.
 
+#[path = "support/each_mechanism.rs"]
 mod each_mechanism;
 
 use blacklight_engine::{

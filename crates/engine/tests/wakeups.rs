@@ -1,5 +1,6 @@
 //! Async handles across threads, and loops that wait for other loops.
 
+#[path = "support/each_mechanism.rs"]
 mod each_mechanism;
 
 use blacklight_engine::{Engine, Errno, Event, Mechanism, Mode, Run, Sender, Token};

@@ -1,15 +1,15 @@
 //! `uv_getaddrinfo` and `uv_getnameinfo`, as C sees them, without any network.
 
 #[path = "support/pool.rs"]
-mod support;
+mod pool;
 
 use libc::{addrinfo, sockaddr_in, sockaddr_in6};
+use pool::*;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ptr::{null, null_mut};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
-use support::*;
 
 /// The pool is the whole process's: tests that hold up its threads come one after the other.
 fn alone() -> MutexGuard<'static, ()> {

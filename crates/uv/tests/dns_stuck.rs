@@ -5,8 +5,9 @@
 //! questions and keeps them. Where namespaces are not to be had, there is nothing to test.
 
 #[path = "support/pool.rs"]
-mod support;
+mod pool;
 
+use pool::*;
 use std::ffi::c_int;
 use std::io;
 use std::net::UdpSocket;
@@ -15,7 +16,6 @@ use std::process::Command;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use support::*;
 
 const LOOKUPS: usize = 20;
 const STATS: u32 = 2_000;

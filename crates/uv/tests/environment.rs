@@ -1,11 +1,11 @@
 //! The environment. One test, as the environment has one user at a time.
 
 #[path = "support/system.rs"]
-mod support;
+mod system;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
-use support::{check_null, check_size_rules, fill};
+use system::{check_null, check_size_rules, fill};
 use uv as _;
 use uv_binding::*;
 

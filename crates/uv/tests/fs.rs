@@ -1,12 +1,12 @@
 //! Files through the C face: what goes wrong, and what libuv's own tests do not look at.
 
 #[path = "support/fs.rs"]
-mod support;
+mod fs;
 
+use fs::*;
 use std::ffi::{CString, c_int};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::ptr::{null, null_mut};
-use support::*;
 
 fn error(code: c_int) -> [c_int; 2] {
     [-code; 2]
@@ -378,7 +378,7 @@ fn times_are_set_with_fractions_now_or_not_at_all() {
         let mut req = request();
         // SAFETY: the path outlives the request, and there is no callback.
         unsafe { uv_fs_lstat(null_mut(), &mut *req, path.as_ptr(), None) };
-        let [access, modification, ..] = support::times(&req.stat());
+        let [access, modification, ..] = fs::times(&req.stat());
         [access, modification]
     };
     assert_eq!(set(&path, 1.25, -0.5), [0, 0]);

@@ -2,10 +2,10 @@
 //! is one test in a program of its own.
 
 #[path = "support/fs.rs"]
-mod support;
+mod fs;
 
+use fs::*;
 use std::ffi::c_int;
-use support::*;
 
 fn limit(resource: libc::__rlimit_resource_t, value: u64) -> libc::rlimit {
     let mut old = libc::rlimit {

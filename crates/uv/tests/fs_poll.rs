@@ -1,11 +1,11 @@
 //! `uv_fs_poll_t`: stopping, starting and closing at every stage.
 
 #[path = "support/fs.rs"]
-mod support;
+mod fs;
 
+use fs::*;
 use std::ffi::c_int;
 use std::ptr::null_mut;
-use support::*;
 
 /// What the callbacks of one handle have seen.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Internet addresses as text, and network interfaces.
 
 #[path = "support/system.rs"]
-mod support;
+mod system;
 
 use libc::{AF_INET, AF_INET6, AF_UNIX, sockaddr, sockaddr_in, sockaddr_in6};
 use std::ffi::{CStr, c_char, c_int, c_uint};
@@ -192,9 +192,9 @@ unsafe extern "C" fn nobodys_name(buffer: *mut c_char, size: *mut usize) -> c_in
 
 #[test]
 fn interfaces_have_names() {
-    assert_eq!(support::check_size_rules(loopback_name), "lo");
-    assert_eq!(support::check_size_rules(loopback_iid), "lo");
-    assert_eq!(support::fill(nobodys_name, 100).status, -libc::ENXIO);
+    assert_eq!(system::check_size_rules(loopback_name), "lo");
+    assert_eq!(system::check_size_rules(loopback_iid), "lo");
+    assert_eq!(system::fill(nobodys_name, 100).status, -libc::ENXIO);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 //! as a process has one allocator.
 
 #[path = "support/soak.rs"]
-mod support;
+mod soak;
 
+use soak::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use support::*;
 
 const WARM_UP: u32 = 100;
 const ROUNDS: u32 = 2_000;

@@ -1,12 +1,12 @@
 //! The machine, the process, users, descriptors and libraries.
 
 #[path = "support/system.rs"]
-mod support;
+mod system;
 
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
-use support::{check_null, check_size_rules, fill, must_succeed_in_child};
+use system::{check_null, check_size_rules, fill, must_succeed_in_child};
 use uv as _;
 use uv_binding::*;
 

@@ -1,19 +1,19 @@
 //! Requests for files on a loop's io_uring: when they are, how they are cancelled, and that they
 //! come to their end whatever becomes of the ring.
 
+#[path = "support/fs.rs"]
+mod fs;
 #[path = "support/ring.rs"]
 mod ring;
-#[path = "support/fs.rs"]
-mod support;
 #[path = "support/system.rs"]
 mod system;
 
+use fs::*;
 use ring::*;
 use std::ffi::{CStr, c_int, c_long};
 use std::fs::File as StdFile;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use support::*;
 use system::must_succeed_in_child;
 
 /// How many requests a ring takes.

@@ -1,17 +1,17 @@
 //! What a ring makes of requests for files is what the pool makes of them.
 
+#[path = "support/fs.rs"]
+mod fs;
 #[path = "support/ring.rs"]
 mod ring;
-#[path = "support/fs.rs"]
-mod support;
 
+use fs::*;
 use ring::{Memory, is_on_ring, ring_loop, turn};
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::fs::File as StdFile;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
-use support::*;
 
 /// What requests are about.
 struct World {

@@ -10,12 +10,12 @@
 //! `BLACKLIGHT_SEED` repeats a run, as far as the kernel's timing allows.
 
 #[path = "support/soak.rs"]
-mod support;
+mod soak;
 
+use soak::*;
 use std::collections::VecDeque;
 use std::ffi::{CString, c_int, c_uint};
 use std::ptr::null_mut;
-use support::*;
 
 const PAIRS: usize = 16;
 const MESSAGES: u32 = 5;

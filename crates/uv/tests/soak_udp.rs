@@ -2,10 +2,10 @@
 //! in order, with the bytes that were sent. `BLACKLIGHT_SEED` repeats a run.
 
 #[path = "support/soak.rs"]
-mod support;
+mod soak;
 
+use soak::*;
 use std::ffi::{c_int, c_uint};
-use support::*;
 
 const DATAGRAMS: u64 = 2000;
 /// So few at a time that they fit any socket buffer.

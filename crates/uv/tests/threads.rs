@@ -1,7 +1,7 @@
 //! Threads and locks, as a C program uses them.
 
 #[path = "support/system.rs"]
-mod support;
+mod system;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -74,7 +74,7 @@ extern "C" fn measure_stack(size: *mut c_void) {
 /// The stack of a thread for which that much was asked, measured in a process of its own, since
 /// the C library gives new threads the larger stacks of old ones.
 fn stack_of(test: &str, requested: usize, expected: impl Fn(usize) -> bool) {
-    support::must_succeed_in_child(test, || {
+    system::must_succeed_in_child(test, || {
         let mut size = 0usize;
         let options = uv_thread_options_t {
             flags: 1,
@@ -420,7 +420,7 @@ fn each_thread_has_its_own_value() {
 #[test]
 fn destroying_a_locked_mutex_ends_the_process() {
     let name = "destroying_a_locked_mutex_ends_the_process";
-    let output = support::in_child(name, || {
+    let output = system::in_child(name, || {
         let mut mutex = MaybeUninit::uninit();
         // SAFETY: there is memory for it.
         assert_eq!(unsafe { uv_mutex_init(mutex.as_mut_ptr()) }, 0);

@@ -2,12 +2,12 @@
 //! where libuv's own tests do not reach.
 
 #[path = "support/udp.rs"]
-mod support;
+mod udp;
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint};
 use std::ptr::{null, null_mut};
-use support::*;
+use udp::*;
 
 #[test]
 fn init_ex_knows_two_families_and_one_flag() {

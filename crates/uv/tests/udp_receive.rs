@@ -2,13 +2,13 @@
 //! libuv's own tests do not reach.
 
 #[path = "support/udp.rs"]
-mod support;
+mod udp;
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint};
 use std::ptr::null;
 use std::rc::Rc;
-use support::*;
+use udp::*;
 
 #[test]
 fn a_datagram_larger_than_its_room_is_cut_and_says_so() {

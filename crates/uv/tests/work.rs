@@ -1,8 +1,9 @@
 //! `uv_queue_work`, `uv_random`, `uv_cancel` and the pool's life, as C sees them.
 
 #[path = "support/pool.rs"]
-mod support;
+mod pool;
 
+use pool::*;
 use std::ffi::{c_int, c_void};
 use std::io::Read;
 use std::os::fd::FromRawFd;
@@ -10,7 +11,6 @@ use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::SeqCst};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
-use support::*;
 
 /// The size of the pool when nobody asks for another.
 const THREADS: usize = 4;

@@ -1,7 +1,7 @@
 //! What the tests on a loop's io_uring share: loops that may have one, and whether they do.
 #![allow(dead_code, reason = "each test program uses the part that it needs")]
 
-use crate::support::*;
+use crate::fs::*;
 use std::ffi::c_int;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};

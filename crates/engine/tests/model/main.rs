@@ -9,25 +9,16 @@
 //!
 //! `BLACKLIGHT_SEEDS=n` tries the first n seeds instead of the usual number.
 
-#[path = "model/coverage.rs"]
 mod coverage;
-#[path = "model/ops.rs"]
 mod ops;
-#[path = "model/oracle.rs"]
 mod oracle;
-#[path = "model/picture.rs"]
 mod picture;
-#[path = "model/program.rs"]
 mod program;
-#[path = "model/random.rs"]
+#[path = "../support/random.rs"]
 mod random;
-#[path = "model/rules.rs"]
 mod rules;
-#[path = "model/turn.rs"]
 mod turn;
-#[path = "model/watch.rs"]
 mod watch;
-#[path = "model/world.rs"]
 mod world;
 
 use coverage::Coverage;

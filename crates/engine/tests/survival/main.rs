@@ -13,20 +13,15 @@
 //! `BLACKLIGHT_SEEDS=n` tries the first n seeds instead of the usual number. Threads, signals and
 //! children have a time of their own, so a seed may have to be tried more than once.
 
-#[path = "survival/conversation.rs"]
 mod conversation;
-#[path = "survival/desk.rs"]
 mod desk;
+#[path = "../support/each_mechanism.rs"]
 mod each_mechanism;
-#[path = "survival/ledger.rs"]
 mod ledger;
-#[path = "survival/objects.rs"]
 mod objects;
-#[path = "model/random.rs"]
+#[path = "../support/random.rs"]
 mod random;
-#[path = "survival/sockets.rs"]
 mod sockets;
-#[path = "survival/watchdog.rs"]
 mod watchdog;
 
 use blacklight_engine::{Engine, Event, Faults, Mechanism, Mode, Run, Tally};

@@ -11,15 +11,11 @@
 //!
 //! `BLACKLIGHT_SEEDS=n` tries the first n seeds instead of the usual number.
 
-#[path = "soak/end.rs"]
 mod end;
-#[path = "soak/link.rs"]
 mod link;
-#[path = "soak/post.rs"]
 mod post;
-#[path = "model/random.rs"]
+#[path = "../support/random.rs"]
 mod random;
-#[path = "soak/world.rs"]
 mod world;
 
 use std::sync::{Mutex, PoisonError};
