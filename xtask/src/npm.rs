@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 pub(crate) const NAME: &str = "blacklight-uv";
 
 /// The package with the binaries.
-const PLATFORM: &str = "blacklight-uv-linux-x64";
+pub(crate) const PLATFORM: &str = "blacklight-uv-linux-x64";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

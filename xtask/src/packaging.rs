@@ -1,9 +1,12 @@
-//! `cargo xtask packaging`: what `install` and `deb` make is what other projects can use.
+//! `cargo xtask packaging`: what `install`, `deb`, `npm` and `wheel` make is what people can use.
 //!
 //! A C program is built by what `pkg-config` says, shared and static, and a C++ project with
 //! CMake's `find_package(libuv)`; each is run. They are built against the installation after
 //! it was moved, because nothing in it may name the place where it was made. The Debian packages
-//! are installed on a copy of this machine, and used there.
+//! are installed on a copy of this machine, and used there. What npm and pip install is in
+//! [`starters`].
+
+mod starters;
 
 use crate::compile::run_quietly;
 use crate::install::{Layout, VERSION};
@@ -65,7 +68,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     let said = deb::try_install(&packages, &dir.join("installed"))?;
     ensure!(said == VERSION, "installed, the program says {said:?}");
     println!("installed by dpkg: ok");
-    println!("{} passed, 0 failed", 6 + packages.len());
+    let started = starters::check(&dir)?;
+    println!("{} passed, 0 failed", 6 + packages.len() + started);
     Ok(ExitCode::SUCCESS)
 }
 
