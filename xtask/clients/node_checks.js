@@ -465,6 +465,82 @@ const checks = {
     await once(child, 'exit');
   },
 
+  async http2() {
+    const http2 = require('http2');
+    const server = http2.createServer();
+    server.on('stream', (stream, headers) => {
+      stream.respond({ ':status': 200 });
+      stream.end(`got ${headers[':path']}`);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const client = http2.connect(`http://127.0.0.1:${server.address().port}`);
+    const ask = async (n) => String(await gather(client.request({ ':path': `/${n}` })));
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => ask(n)));
+    assert.deepStrictEqual(answers, Array.from({ length: 50 }, (_, n) => `got /${n}`));
+    client.close();
+    server.close();
+    await once(server, 'close');
+  },
+
+  // A report walks all handles of the loop and asks each for what it is.
+  async process_report() {
+    const server = net.createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const timer = setTimeout(() => {}, 3600e3);
+    const watcher = fs.watch(scratch());
+    const report = process.report.getReport();
+    const kinds = (entries) => entries.map((entry) => entry.type);
+    const handles = typeof report === 'string' ? JSON.parse(report).libuv : report.libuv;
+    for (const kind of ['tcp', 'timer', 'async', 'fs_event', 'loop']) assert(kinds(handles).includes(kind), kind);
+    const tcp = handles.find((entry) => entry.type === 'tcp' && entry.is_active);
+    assert.strictEqual(tcp.localEndpoint.port, server.address().port);
+    clearTimeout(timer);
+    watcher.close();
+    server.close();
+  },
+
+  // The tracing agent has a thread with a loop of its own and writes its file from there.
+  async trace_events() {
+    const dir = scratch();
+    const program = 'setTimeout(() => require("fs").statSync("/"), 5)';
+    const options = ['--trace-event-categories', 'node,v8,node.fs.sync,node.async_hooks', '-e', program];
+    const { status } = child_process.spawnSync(process.execPath, options, { cwd: dir });
+    assert.strictEqual(status, 0);
+    const trace = JSON.parse(fs.readFileSync(path.join(dir, 'node_trace.1.log'), 'utf8'));
+    const names = new Set(trace.traceEvents.map((event) => event.name));
+    assert(names.has('fs.sync.stat') && names.has('Timeout'), [...names].join(' '));
+  },
+
+  async async_hooks() {
+    const { AsyncLocalStorage, createHook, executionAsyncId } = require('async_hooks');
+    const types = new Map();
+    const hook = createHook({ init(id, type) { types.set(id, type); } }).enable();
+    const storage = new AsyncLocalStorage();
+    const seen = await Promise.all([1, 2, 3].map((n) => storage.run(n, async () => {
+      await sleep(n);
+      await fs.promises.stat('/');
+      await new Promise((resolve) => setImmediate(resolve));
+      return storage.getStore();
+    })));
+    assert.deepStrictEqual(seen, [1, 2, 3]);
+    await new Promise((resolve) => fs.stat('/', () => {
+      assert.strictEqual(types.get(executionAsyncId()), 'FSREQCALLBACK');
+      resolve();
+    }));
+    hook.disable();
+  },
+
+  // Some options have Node copy its own code elsewhere, or run without making any.
+  async unusual_options() {
+    const program = 'setTimeout(() => require("fs").stat("/", (error) => console.log(error)), 2)';
+    for (const option of ['--use-largepages=on', '--jitless', '--frozen-intrinsics', '--expose-internals', '--single-threaded', '--perf-basic-prof']) {
+      const options = [option, '-e', program];
+      const { status, stdout, stderr } = child_process.spawnSync(process.execPath, options, { cwd: scratch(), encoding: 'utf8' });
+      assert.deepStrictEqual([status, stdout], [0, 'null\n'], `${option}: ${stderr}`);
+    }
+  },
+
   // Run below terminal.py, which holds the other end of the terminal.
   async tty() {
     assert(process.stdin.isTTY && process.stdout.isTTY);

@@ -168,6 +168,32 @@ JS
   through node thread.js >said
   expect "thread $whose"
   ;;
+snapshot)
+  cat >entry.js <<'JS'
+require('v8').startupSnapshot.setDeserializeMainFunction(() => {
+  setTimeout(() => console.log(`snapshot ${process.getBuiltinModule('module').createRequire(`${process.cwd()}/`)('./whose.js')()}`), 2);
+});
+JS
+  through node --snapshot-blob blob --build-snapshot entry.js
+  through node --snapshot-blob blob >said
+  expect "snapshot $whose"
+  ;;
+single_executable)
+  # A copy of Node.js with the program in it has the build ID of Node.js, and is another file.
+  cat >alone.js <<'JS'
+const { execFileSync } = require('child_process');
+const name = (fd) => { try { return require('fs').readlinkSync(`/proc/self/fd/${fd}`); } catch { return ''; } };
+const whose = require('fs').readdirSync('/proc/self/fd').map(name).includes('anon_inode:[eventpoll]') ? 'carried' : 'ours';
+console.log(`alone ${whose}`);
+if (process.argv[2]) process.stdout.write(execFileSync(process.argv[2], ['whose.js', 'child'], { encoding: 'utf8' }));
+JS
+  echo '{ "main": "alone.js", "output": "alone", "disableExperimentalSEAWarning": true }' >sea.json
+  node --build-sea sea.json
+  through ./alone "$root/node/bin/node" >said
+  expect "alone $whose" "child $whose"
+  through node -e "process.stdout.write(require('child_process').execFileSync('./alone'))" >said
+  expect "alone $whose"
+  ;;
 *)
   echo "there is no check $check"
   exit 2

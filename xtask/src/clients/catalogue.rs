@@ -74,7 +74,7 @@ const UVLOOP_CHECKS: [&str; 13] = [
 ];
 
 /// What Node.js is asked to do, whoever has built it.
-const NODE_CHECKS: [&str; 25] = [
+const NODE_CHECKS: [&str; 30] = [
     "timers",
     "event_loop_metrics",
     "fs",
@@ -99,6 +99,11 @@ const NODE_CHECKS: [&str; 25] = [
     "crypto_on_the_pool",
     "tls",
     "inspector",
+    "http2",
+    "process_report",
+    "trace_events",
+    "async_hooks",
+    "unusual_options",
     "tty",
 ];
 
@@ -240,6 +245,8 @@ pub(super) const CLIENTS: [Client; 11] = [
             "children",
             "only_this",
             "worker_thread",
+            "snapshot",
+            "single_executable",
         ],
         start: Start::Confined,
     },
