@@ -1,4 +1,8 @@
 //! Connecting, listening and accepting.
+//!
+//! A server takes a connection from the kernel before it tells its front end, and takes no other
+//! until the front end has accepted that one. Where connections come fast, it takes several in a
+//! turn, one after the other.
 
 use super::turn::{Step, Stepped};
 use super::{Arrivals, Engine};
@@ -21,9 +25,9 @@ pub(crate) struct Backlog {
     at_once: u32,
     turn: u64,
     one_by_one: bool,
-    /// Whether to ask where nobody waits would block.
+    /// The descriptor is blocking: accept(2) would wait for a connection.
     pub(super) may_block: bool,
-    /// Whether they are TCP connections, whatever the kind of the handle.
+    /// The listening socket is a TCP socket, whatever the kind of the handle.
     is_tcp: bool,
     /// The connection that waits is offered once more, though nobody accepted it when it came.
     offers_again: bool,
@@ -52,8 +56,8 @@ impl Engine {
         stream.connect.put(token);
         let watcher = stream.watcher;
         if outcome != Ok(true) {
-            // What was said of the socket before does not hold any more. One that is connected
-            // already is as it was, and the kernel does not say again what can be done with it.
+            // What the kernel said of the socket before does not hold any more. About a socket that
+            // is connected already it holds, and the kernel will not say it again.
             self.driver.used_up(watcher, u32::MAX);
         }
         self.requests.begin();
@@ -63,8 +67,8 @@ impl Engine {
         };
         if outcome != Ok(false) {
             self.stream_mut(index).delayed_error = outcome.err();
-            // It is known by now, so that nobody waits for the poller: not even on behalf of
-            // writes that have waited for room before.
+            // The outcome is known, so the poller is asked for nothing, not even on behalf of writes
+            // that were waiting for room.
             self.driver.unwant(watcher, POLLOUT);
             self.driver.feed(watcher, Pending::Fed);
         }
@@ -109,7 +113,7 @@ impl Engine {
     /// has no name that they could connect to.
     pub fn stream_listen(&mut self, key: Key, backlog: i32) -> Result<(), Errno> {
         let index = self.open_stream(key)?;
-        // It is the same each time, until the handle is bound to another address.
+        // Every attempt fails with the same error until the handle is bound to another address.
         if self.stream(index).kind == HandleKind::Tcp
             && let Some(error) = self.stream(index).delayed_error
         {
@@ -135,7 +139,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a connection off the kernel's hands and tells the server.
+    /// Takes a connection from the kernel and tells the server.
     pub(super) fn accept_next(&mut self, index: u32, budget: Budget) -> Stepped {
         let again = Some(Step::Accept(budget));
         let Ok(fd) = self.raw_fd(index) else {
@@ -159,7 +163,7 @@ impl Engine {
                 return (Some(Event::Connection(token, Ok(()))), again);
             }
             Ok(Arrival::TurnedAway(error)) => Some(Event::TurnedAway(token, error)),
-            // Nobody there, or no longer: the poller will say when there is.
+            // No connection, or one that was aborted: the poller will say when there is another.
             Err(Errno::EAGAIN | Errno::ECONNABORTED) => None,
             Err(error) => return (Some(Event::Connection(token, Err(error))), None),
         };
@@ -169,8 +173,8 @@ impl Engine {
         (event, None)
     }
 
-    /// How many connections a server may take now. It is more than one only if it took some in the
-    /// turn before and there are others already: to ask where nobody waits is a call in vain.
+    /// How many connections a server may take now. The number doubles with each
+    /// turn in a row in which connections came, since accept(2) without a connection is a wasted call.
     pub(super) fn connections_at_once(&mut self, index: u32) -> Budget {
         let turn = self.driver.loop_count();
         let Some(extra) = self.known_extra(index) else {
@@ -282,7 +286,7 @@ impl Engine {
                 Ok(connection) => {
                     drop(connection);
                     arrival = Some(Arrival::TurnedAway(why));
-                    // To ask for one more might block.
+                    // Another accept(2) might block.
                     if fd::may_wait(fd) {
                         break Errno::EAGAIN;
                     }
@@ -315,11 +319,11 @@ impl Engine {
         };
         let is_tcp = (self.known_extra(server)).is_some_and(|extra| extra.backlog.is_tcp);
         let attached = match is_connection {
-            // It is a socket of its server's kind.
+            // A connection is a socket of the same kind as its server.
             true => self.stream_attach_socket(client, accepted).map(|()| {
                 let client = self.stream_mut(client);
                 client.transport = transport;
-                // A handle of another kind reads in another way.
+                // Only TCP handles read until there is nothing left.
                 if is_tcp && client.kind == HandleKind::Tcp {
                     let watcher = client.watcher;
                     self.driver.follow_edges(watcher);
@@ -340,7 +344,7 @@ impl Engine {
         self.stream_mut(server).accepted.take().ok_or(Errno::EAGAIN)
     }
 
-    /// Moves up what waits behind it. When nothing does, the server wants more.
+    /// Moves the next descriptor up. If there is none, the poller is asked for more.
     pub(crate) fn next_accepted(&mut self, server: u32) {
         let next = self
             .known_extra(server)

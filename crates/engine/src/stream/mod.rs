@@ -1,9 +1,9 @@
 //! Streams: what TCP, pipe and terminal handles have in common.
 //!
-//! A stream reads and writes its descriptor itself, without blocking, when the poller says
-//! that it may. Reading is a dialogue, since the room to read into is the front end's: the
-//! engine hands out [`Event::Read`], the front end calls [`Engine::stream_read`], and hears
-//! how it went. Writing is the engine's own business once it has the buffers.
+//! The engine reads and writes a stream's descriptor without blocking, when the poller says that it
+//! may. The front end provides the memory to read into: the engine hands out [`Event::Read`], and
+//! the front end calls [`Engine::stream_read`] with a buffer. For writing the front end hands over
+//! its buffers once, and the engine does the rest.
 //!
 //! Requests (connect, write, shutdown) keep the loop alive until they are reported; the
 //! handle itself is active while it reads or listens. No request is ever reported from
@@ -12,16 +12,23 @@
 //!
 //! | file | what it owns |
 //! | --- | --- |
-//! | `mod.rs` | the table of streams, opening and closing |
+//! | `mod.rs` | the table of streams |
 //! | `state.rs` | the state of one stream |
+//! | `open.rs`, `close.rs` | giving a stream its descriptor, and taking it away |
 //! | `turn.rs` | the steps that one readiness leads to |
 //! | `read.rs` | reading |
-//! | `write.rs` | the queue of writes, shutdown |
+//! | `write.rs` | making writes |
+//! | `flush.rs` | handing writes to the kernel |
+//! | `finish.rs` | how writes end; shutdown |
 //! | `connect.rs` | connecting, listening, accepting |
 //!
 //! [`Event::Read`]: crate::Event::Read
 
+mod close;
 mod connect;
+mod finish;
+mod flush;
+mod open;
 mod read;
 mod state;
 mod turn;
@@ -33,13 +40,11 @@ pub(crate) use write::Write;
 
 use crate::driver::Owner;
 use crate::engine::Engine;
-use crate::event::{Event, Token};
+use crate::event::Token;
 use crate::handle::{HandleKind, Kind};
 use crate::slab::{Key, NIL, Slab};
-use crate::tcp;
-use blacklight_sys::fd::{self, Descriptor, SharedFd};
-use blacklight_sys::stream::Transport;
-use blacklight_sys::{Errno, RawFd, socket};
+use blacklight_sys::fd::{Descriptor, SharedFd};
+use blacklight_sys::{Errno, RawFd};
 
 /// All streams of a loop, and their writes.
 #[derive(Debug)]
@@ -47,7 +52,7 @@ pub(crate) struct Streams {
     slab: Slab<Stream>,
     extras: Slab<Extra>,
     writes: Slab<Write>,
-    /// Held back for the day when there are no descriptors left; see `connect.rs`.
+    /// A descriptor to give up when the process has none left; see `connect.rs`.
     reserve: Option<Descriptor>,
     /// Streams whose count of queued bytes has changed since the front end asked, each once.
     progressed: Vec<u32>,
@@ -90,7 +95,7 @@ impl Streams {
 impl Engine {
     /// A new stream without a descriptor.
     pub(crate) fn stream_init(&mut self, token: Token, kind: HandleKind) -> Result<Key, Errno> {
-        // Room for every stream once.
+        // `progressed` never grows later: it has room for every stream once.
         let progressed = &mut self.streams.progressed;
         let streams = self.streams.slab.capacity() + 1;
         progressed.try_reserve(streams.saturating_sub(progressed.len()))?;
@@ -119,7 +124,7 @@ impl Engine {
         &mut self.streams.slab[index]
     }
 
-    /// What few streams have, made where it is not there yet.
+    /// The stream's `Extra`, which is made if it has none yet.
     pub(crate) fn stream_extra(&mut self, index: u32) -> Result<&mut Extra, Errno> {
         let streams = &mut self.streams;
         if streams.slab[index].extra == NIL {
@@ -128,7 +133,7 @@ impl Engine {
         Ok(&mut streams.extras[streams.slab[index].extra])
     }
 
-    /// What few streams have, where it is there.
+    /// The stream's `Extra`, if it has one.
     pub(crate) fn known_extra(&mut self, index: u32) -> Option<&mut Extra> {
         let extra = self.streams.slab[index].extra;
         (extra != NIL).then(|| &mut self.streams.extras[extra])
@@ -161,137 +166,6 @@ impl Engine {
         fd.map(Descriptor::raw).ok_or(Errno::EBADF)
     }
 
-    /// Gives a stream its descriptor, of whatever kind. As [`stream_attach_socket`].
-    ///
-    /// [`stream_attach_socket`]: Engine::stream_attach_socket
-    pub(crate) fn stream_attach(
-        &mut self,
-        stream: u32,
-        fd: Descriptor,
-    ) -> Result<(), (Errno, Descriptor)> {
-        let transport = match Transport::of(fd.raw()) {
-            Ok(transport) => transport,
-            Err(error) => return Err((error, fd)),
-        };
-        let follows_edges = transport == Transport::Socket
-            && self.streams.slab[stream].kind == HandleKind::Tcp
-            && socket::is_tcp(fd.raw());
-        self.stream_attach_socket(stream, fd)?;
-        self.streams.slab[stream].transport = transport;
-        if follows_edges {
-            self.driver.follow_edges(self.streams.slab[stream].watcher);
-        }
-        Ok(())
-    }
-
-    /// Gives a stream its descriptor, which is a socket and must not be blocking. On error the
-    /// descriptor comes back.
-    pub(crate) fn stream_attach_socket(
-        &mut self,
-        stream: u32,
-        fd: Descriptor,
-    ) -> Result<(), (Errno, Descriptor)> {
-        let entry = &self.streams.slab[stream];
-        let attached = match entry.fd {
-            Some(_) => Err(Errno::EBUSY),
-            None => self.driver.attach(entry.watcher, fd.raw()),
-        };
-        if let Err(error) = attached {
-            return Err((error, fd));
-        }
-        if self.streams.slab[stream].kind == HandleKind::Tcp {
-            let keepalive = self.known_extra(stream).and_then(|extra| extra.keepalive);
-            // Failing to set an option must not fail the connection.
-            let _ = tcp::apply_options(fd.raw(), self.streams.slab[stream].nodelay, keepalive);
-        }
-        let stream = &mut self.streams.slab[stream];
-        stream.transport = Transport::Socket;
-        stream.fd = Some(fd);
-        Ok(())
-    }
-
-    /// Opens a stream on a descriptor that the program made, in the directions given. It
-    /// becomes non-blocking. On error the program keeps it.
-    ///
-    /// The descriptor may be the one that the stream has already, which makes a bound socket
-    /// readable and writable.
-    pub fn stream_open(
-        &mut self,
-        key: Key,
-        fd: Descriptor,
-        readable: bool,
-        writable: bool,
-    ) -> Result<(), (Errno, Descriptor)> {
-        let checked = self.open_stream(key).and_then(|stream| {
-            if self.driver.is_taken(fd.raw(), NIL) {
-                return Err(Errno::EEXIST);
-            }
-            fd::set_nonblocking(fd.raw(), true)?;
-            Ok(stream)
-        });
-        let stream = match checked {
-            Ok(stream) => stream,
-            Err(error) => return Err((error, fd)),
-        };
-        if self.raw_fd(stream) == Ok(fd.raw()) {
-            // The stream owns it already.
-            fd.release();
-            self.stream_mut(stream).open(readable, writable);
-            return Ok(());
-        }
-        self.stream_attach(stream, fd)?;
-        let stream = self.stream_mut(stream);
-        stream.close();
-        stream.open(readable, writable);
-        Ok(())
-    }
-
-    /// As [`stream_open`](Engine::stream_open), in the directions that the descriptor was opened
-    /// for.
-    pub fn stream_open_as_it_is(
-        &mut self,
-        key: Key,
-        fd: Descriptor,
-    ) -> Result<(), (Errno, Descriptor)> {
-        match fd::directions(fd.raw()) {
-            Ok((readable, writable)) => self.stream_open(key, fd, readable, writable),
-            Err(error) => Err((error, fd)),
-        }
-    }
-
-    /// Whether the stream can be read from.
-    pub fn is_readable(&self, key: Key) -> bool {
-        self.open_stream(key)
-            .is_ok_and(|stream| self.stream(stream).input.is_open())
-    }
-
-    /// Whether the stream can be written to.
-    pub fn is_writable(&self, key: Key) -> bool {
-        self.open_stream(key)
-            .is_ok_and(|stream| self.stream(stream).output.is_open)
-    }
-
-    /// Says that the stream can be read from although the engine does not know why.
-    pub fn set_readable(&mut self, key: Key) {
-        if let Ok(stream) = self.open_stream(key) {
-            self.stream_mut(stream).open(true, false);
-        }
-    }
-
-    /// Makes the descriptor blocking or not.
-    pub fn stream_set_blocking(&mut self, key: Key, blocking: bool) -> Result<(), Errno> {
-        let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
-        if blocking {
-            // To find out that there is nothing more would block.
-            self.driver.follow_levels(self.stream(stream).watcher);
-        }
-        fd::set_nonblocking(self.raw_fd(stream)?, !blocking)?;
-        if let Some(extra) = self.known_extra(stream) {
-            extra.backlog.may_block = blocking;
-        }
-        Ok(())
-    }
-
     /// How many bytes wait to be written.
     #[inline]
     pub fn write_queue_size(&self, key: Key) -> usize {
@@ -304,7 +178,7 @@ impl Engine {
         }
     }
 
-    /// Whether the number of queued bytes has changed of some stream.
+    /// Whether the number of queued bytes of any stream has changed.
     #[inline]
     pub fn has_progress(&self) -> bool {
         !self.streams.progressed.is_empty()
@@ -320,61 +194,5 @@ impl Engine {
             self.handles[stream.handle].token,
             stream.output.queued_bytes,
         ))
-    }
-
-    /// Closes a stream's descriptor. What it had promised is cancelled in the closing phase.
-    pub(crate) fn release_stream(&mut self, index: u32, stream: u32) {
-        self.driver.remove(self.streams.slab[stream].watcher);
-        self.handles.set_active(index, false);
-        self.end_turn_of_stream(stream);
-        let terminal = std::mem::replace(&mut self.streams.slab[stream].terminal, NIL);
-        if terminal != NIL {
-            self.release_tty(terminal, self.raw_fd(stream).ok());
-        }
-        let stream = &mut self.streams.slab[stream];
-        stream.close();
-        stream.accepted = None;
-        // Kept until its name is gone: whoever finds a name without a server takes it over, and
-        // we would take it from them.
-        let _socket = stream.fd.take();
-        let extra = std::mem::replace(&mut stream.extra, NIL);
-        if extra != NIL {
-            let Extra { path, .. } = std::mem::take(&mut self.streams.extras[extra]);
-            self.streams.extras.remove(extra);
-            if let Some(path) = path {
-                // The file may be gone, or somebody else's by now: nothing can be done about it.
-                let _ = fd::unlink(&path);
-            }
-        }
-    }
-
-    /// Forgets a stream that was just made, and that nobody has heard of.
-    pub(crate) fn stream_discard(&mut self, key: Key, stream: u32) {
-        self.release_stream(key.index, stream);
-        let request = self.cancel_next_request(stream);
-        debug_assert!(request.is_none(), "a new stream has no requests");
-        self.handles.finish_close(key.index);
-    }
-
-    /// Cancels the next request of a closed stream, in the order connect, writes, shutdown;
-    /// `None` after the last, when the stream is forgotten.
-    pub(crate) fn cancel_next_request(&mut self, index: u32) -> Option<Event> {
-        let stream = &mut self.streams.slab[index];
-        if let Some(token) = stream.connect.take() {
-            self.requests.end();
-            return Some(Event::Connect(token, Err(Errno::ECANCELED)));
-        }
-        if !self.stream(index).output.queue.is_empty() {
-            self.fail_writes(index, Errno::ECANCELED);
-        }
-        if let Some(write) = self.report_write(index) {
-            return Some(write);
-        }
-        if let Some(token) = self.streams.slab[index].output.shutdown.take() {
-            self.requests.end();
-            return Some(Event::Shutdown(token, Err(Errno::ECANCELED)));
-        }
-        self.streams.remove(index);
-        None
     }
 }

@@ -1,4 +1,8 @@
 //! Reading.
+//!
+//! The front end finds room when [`Event::Read`] tells it to, and calls [`Engine::stream_read`], which
+//! makes one system call. What the call found decides whether the turn tells the front end to read
+//! again (`turn.rs`). [`Engine::stream_try_read`] reads at any other time and leaves the turn alone.
 
 use super::state::{Channel, Input};
 use super::{Arrivals, Engine, Streams};
@@ -17,7 +21,8 @@ impl Engine {
     /// Starts reading: [`Event::Read`] follows whenever there is something. `ENOTCONN` if
     /// the stream cannot be read from, `EALREADY` if it is reading.
     ///
-    /// A stream that has stopped may have another file under its descriptor by now.
+    /// While a stream was stopped, the program may have put another file under its descriptor, so
+    /// the kernel is asked about the descriptor anew.
     pub fn read_start(&mut self, key: Key) -> Result<(), Errno> {
         let handle = self.start_reading(key, Driver::want_anew)?;
         self.handles.set_active(handle, true);
@@ -25,8 +30,9 @@ impl Engine {
     }
 
     /// As [`read_start`](Engine::read_start), but the handle does not become active, for a front
-    /// end that has a reason of its own to keep the loop alive. It must not have exchanged the
-    /// file under the descriptor, so that stopping and starting again costs nothing.
+    /// end that has a reason of its own to keep the loop alive. Such a
+    /// front end never exchanges the file under the descriptor, so stopping and starting again costs
+    /// no system call.
     pub fn read_start_quietly(&mut self, key: Key) -> Result<(), Errno> {
         self.start_reading(key, Driver::want).map(drop)
     }
@@ -87,7 +93,7 @@ impl Engine {
                 Err(Errno::EOF)
             }
             Ok(count) => {
-                // A descriptor that blocks is read when the poller says so only.
+                // A second read of a descriptor that blocks might block.
                 let filled = count == wanted && !self.blocks(index);
                 self.note_read(index, filled);
                 Ok(count)
@@ -142,7 +148,7 @@ impl Engine {
         if !stream.input.is_open() {
             return Err(Errno::ENOTCONN);
         }
-        // A descriptor that blocks is only read when that does not.
+        // A descriptor that blocks is read only if there is something.
         match self.blocks(index) && !self.is_ready_to_read(index)? {
             true => Err(Errno::EAGAIN),
             false => Ok(index),
@@ -219,7 +225,7 @@ impl Engine {
     fn receive_passed(&mut self, fd: RawFd, index: u32, room: Space<'_>) -> Result<usize, Errno> {
         let Streams { slab, extras, .. } = &mut self.streams;
         let stream = &mut slab[index];
-        // A pipe for passing was made with it.
+        // Every pipe that passes handles is made with an `Extra`.
         let extra = &mut extras[stream.extra];
         socket::receive_with_descriptors(fd, room, |passed| match stream.accepted {
             None => stream.accepted = Some(passed),
@@ -238,7 +244,7 @@ impl Engine {
         Event::ReadEnd(token, Errno::EOF)
     }
 
-    /// An error that is not the end is the end of both directions.
+    /// Stops reading after an error other than the end. Nothing can be read or written any more.
     fn fail_reading(&mut self, index: u32) {
         self.stop_reading(index);
         self.stream_mut(index).close();
