@@ -136,9 +136,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let libraries = Rc::new(Libraries::build(&options.choice)?);
     let prepare = |name: &&str| prepare(name, &catalogue, &libraries);
     let measurements: Result<Vec<_>> = chosen.iter().map(prepare).collect();
-    let mut report = Report::begin(options.rounds(), libraries.remarks())?;
-    report.measure(&measurements?);
-    let code = report.conclude(&workspace::target_subdir("measure")?)?;
+    let dir = workspace::target_subdir("measure")?;
+    let mut report = Report::begin(dir, options.rounds(), libraries.remarks())?;
+    report.measure(&measurements?)?;
+    let code = report.conclude()?;
     if let Some(publication) = publication {
         publication.write(&report)?;
     }

@@ -94,10 +94,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     workspace::require_tool("wrk", "wrk")?;
     workspace::require_tool("dnsperf", "dnsperf")?;
     let (cases, remarks) = prepare(options, &chosen, scripts)?;
-    let mut report = Report::begin(options.rounds, remarks)?;
-    report.measure(&cases);
     let dir = workspace::target_subdir("programs")?;
-    let ended = report.conclude(&dir)?;
+    let mut report = Report::begin(dir.clone(), options.rounds, remarks)?;
+    report.measure(&cases)?;
+    let ended = report.conclude()?;
     table::write(&report, &dir)?;
     if options.publish {
         table::publish(&report, workspace::root())?;

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn figures_take_the_place_of_the_old_and_the_words_stay() -> Result<()> {
-        let root = workspace::target_subdir("measure/publication-test")?;
+        let root = workspace::target_subdir("measure/tests/publication")?;
         fs::create_dir_all(root.join("docs"))?;
         fs::write(root.join(README), "no place\n")?;
         let text = format!("before\n{BEGIN}old\n{END}\nafter\n");

@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// With fewer rounds a spread says nothing.
@@ -24,6 +24,9 @@ const ENOUGH_ROUNDS: usize = 3;
 /// All that was measured in one run.
 #[derive(Serialize)]
 pub(crate) struct Report {
+    /// Where its files go.
+    #[serde(skip)]
+    dir: PathBuf,
     time: String,
     /// The same for every row.
     rounds: usize,
@@ -160,14 +163,15 @@ fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
 }
 
 impl Report {
-    /// Begins a report of so many rounds for every row.
-    pub(crate) fn begin(rounds: usize, remarks: Vec<String>) -> Result<Report> {
+    /// Begins a report of so many rounds for every row, whose files go into `dir`.
+    pub(crate) fn begin(dir: PathBuf, rounds: usize, remarks: Vec<String>) -> Result<Report> {
         ensure!(rounds > 0, "nothing can be measured in no rounds");
         let date = Command::new("date")
             .args(["-u", "+%Y%m%dT%H%M%SZ"])
             .output()
             .context("cannot ask for the date")?;
         Ok(Report {
+            dir,
             time: String::from_utf8_lossy(&date.stdout).trim().to_owned(),
             rounds,
             machine: Machine::describe(),
@@ -180,8 +184,9 @@ impl Report {
     }
 
     /// Takes all rounds of all measurements, one measurement after the other, and prints each row
-    /// as it comes.
-    pub(crate) fn measure(&mut self, measurements: &[Box<dyn Measurement>]) {
+    /// as it comes. After each measurement the record is written anew, so that a run which is
+    /// interrupted after hours has not been for nothing.
+    pub(crate) fn measure(&mut self, measurements: &[Box<dyn Measurement>]) -> Result<()> {
         println!("{}", self.conditions());
         if self.machine.is_busy() {
             println!("The machine is busy: look at the spread, not only at the ratio.");
@@ -198,9 +203,11 @@ impl Report {
             let outcome = turns::take(measurement.as_ref(), rounds, || bar.inc(1));
             bar.set_position(end);
             bar.suspend(|| self.add(measurement.name(), outcome));
+            self.record()?;
         }
         bar.finish_and_clear();
         self.finish();
+        Ok(())
     }
 
     /// Takes in what came of a measurement, and prints it.
@@ -268,9 +275,9 @@ impl Report {
         let mut sentences = self.shortfalls();
         sentences.extend(self.means.iter().map(|means| {
             format!(
-                "Geometric mean over {} families ({} rows), ratio to {}: {}.",
-                means.families.len(),
-                means.rows(),
+                "Geometric mean over {} ({}), ratio to {}: {}.",
+                counted(means.families.len(), "family", "families"),
+                counted(means.rows(), "row", "rows"),
                 means.to,
                 means.mean.in_words()
             )
@@ -385,20 +392,14 @@ impl Report {
         )
     }
 
-    /// Prints the tables and the verdict, and writes `<time>.json` and `latest.{json,md,svg}` into
-    /// `dir`. What fails with ours alone is a failure of the run.
-    pub(crate) fn conclude(&self, dir: &Path) -> Result<ExitCode> {
+    /// Prints the tables and the verdict, and writes `<time>.json` and `latest.{json,md,svg}`. What
+    /// fails with ours alone is a failure of the run.
+    pub(crate) fn conclude(&self) -> Result<ExitCode> {
         println!("\n{}", self.markdown());
-        let write = |name: &str, text: String| -> Result<PathBuf> {
-            let path = dir.join(name);
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(path)
-        };
-        let text = serde_json::to_string_pretty(self).context("cannot write the numbers")?;
-        let json = write(&format!("{}.json", self.time), text)?;
-        workspace::copy_into_place(&json, &dir.join("latest.json"))?;
-        let page = write("latest.md", self.markdown())?;
-        write("latest.svg", self.chart())?;
+        let json = self.record()?;
+        workspace::copy_into_place(&json, &self.dir.join("latest.json"))?;
+        let page = self.write("latest.md", &self.markdown())?;
+        self.write("latest.svg", &self.chart())?;
         println!("written to {} and {}", json.display(), page.display());
         let fails = self.left_out.iter().any(|left_out| left_out.is_ours);
         Ok(match fails {
@@ -406,6 +407,22 @@ impl Report {
             false => ExitCode::SUCCESS,
         })
     }
+
+    /// Writes all that was measured so far into `<time>.json`.
+    fn record(&self) -> Result<PathBuf> {
+        let text = serde_json::to_string_pretty(self).context("cannot write the numbers")?;
+        self.write(&format!("{}.json", self.time), &text)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.dir.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn family_table(columns: &[&Means]) -> Table {
@@ -475,7 +492,10 @@ pub(crate) mod tests {
     /// A finished report with the given lines.
     pub(crate) fn report(lines: Vec<Line>) -> Report {
         let rounds = lines.first().map_or(3, |line| line.series[0].values.len());
-        let mut report = Report::begin(rounds, Vec::new()).unwrap();
+        // Tests run at the same time, each in a thread that has its name.
+        let test = std::thread::current().name().unwrap().replace(':', "-");
+        let dir = workspace::target_subdir(format!("measure/tests/{test}")).unwrap();
+        let mut report = Report::begin(dir, rounds, Vec::new()).unwrap();
         report.lines = lines;
         report.finish();
         report
@@ -585,21 +605,48 @@ pub(crate) mod tests {
     fn what_fails_is_left_out_and_named() {
         let mut report = report(Vec::new());
         let fails = MadeUp::new(&["ours", ORIGINAL], |_, _| None);
-        report.measure(&[Box::new(fails)]);
+        report.measure(&[Box::new(fails)]).unwrap();
         let reason = "fails by itself, with ours and with the original: no more";
         assert_eq!(report.verdict(), [format!("Left out: made_up ({reason}).")]);
         assert!(report.chart().contains("Nothing was compared"));
     }
 
     #[test]
+    fn a_run_that_is_interrupted_leaves_what_it_has_measured() -> Result<()> {
+        /// Looks into the directory of the report while it is being made.
+        struct Last(PathBuf);
+        impl Measurement for Last {
+            fn name(&self) -> &str {
+                "last"
+            }
+            fn rows(&self) -> Vec<Row> {
+                Vec::new()
+            }
+            fn subjects(&self) -> Vec<Subject> {
+                vec![Subject::without_library("ours")]
+            }
+            fn read(&self, _: &Subject) -> Result<turns::Reading> {
+                let text = fs::read_to_string(&self.0)?;
+                ensure!(text.contains("made_up rate"), "nothing is kept: {text}");
+                Ok(Vec::new().into())
+            }
+        }
+        let mut report = report(Vec::new());
+        let record = report.dir.join(format!("{}.json", report.time));
+        let first = MadeUp::new(&["ours", ORIGINAL], |_, _| Some([1.0; 2]));
+        report.measure(&[Box::new(first), Box::new(Last(record))])?;
+        assert!(report.left_out.is_empty(), "{:?}", report.verdict());
+        Ok(())
+    }
+
+    #[test]
     fn what_fails_with_ours_alone_fails_the_run() -> Result<()> {
-        let dir = workspace::target_subdir("measure/report-test")?;
         let mut good = report(Vec::new());
         let works = MadeUp::new(&["ours", ORIGINAL], |_, _| Some([1.0; 2]));
-        good.measure(&[Box::new(works)]);
-        assert_eq!(good.conclude(&dir)?, ExitCode::SUCCESS);
+        good.measure(&[Box::new(works)])?;
+        assert_eq!(good.conclude()?, ExitCode::SUCCESS);
         let json: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(dir.join("latest.json"))?)?;
+            serde_json::from_str(&fs::read_to_string(good.dir.join("latest.json"))?)?;
         assert_eq!(json["rounds"], 3);
         assert_eq!(json["lines"][0]["name"], "made_up rate");
         assert_eq!(json["lines"][0]["family"], "loop");
@@ -612,8 +659,8 @@ pub(crate) mod tests {
         let breaks = MadeUp::new(&["ours", ORIGINAL], |name, _| {
             (name != "ours").then_some([1.0; 2])
         });
-        bad.measure(&[Box::new(breaks)]);
-        assert_eq!(bad.conclude(&dir)?, ExitCode::FAILURE);
+        bad.measure(&[Box::new(breaks)])?;
+        assert_eq!(bad.conclude()?, ExitCode::FAILURE);
         Ok(())
     }
 
@@ -628,6 +675,6 @@ pub(crate) mod tests {
         assert!(conditions.contains(" before and "), "{conditions}");
         assert!(conditions.contains("Medians of 3 rounds of every row"));
         assert!(conditions.ends_with("`before` is the library in /tmp."));
-        assert!(Report::begin(0, Vec::new()).is_err());
+        assert!(Report::begin(PathBuf::new(), 0, Vec::new()).is_err());
     }
 }
