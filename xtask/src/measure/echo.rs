@@ -168,6 +168,10 @@ impl Measurement for Calls {
         self.subjects.clone()
     }
 
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn read(&self, subject: &Subject) -> Result<Reading> {
         let mut values = Vec::new();
         for connections in LOADS {

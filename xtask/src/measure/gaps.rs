@@ -63,6 +63,10 @@ impl Measurement for Gaps {
         self.subjects.clone()
     }
 
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn read(&self, subject: &Subject) -> Result<Reading> {
         let mut values = Vec::new();
         for gap_us in GAPS_US {

@@ -92,6 +92,10 @@ impl Measurement for Http {
             .into()
     }
 
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn read(&self, subject: &Subject) -> Result<Reading> {
         let server = SERVERS.iter().find(|(name, _)| *name == subject.name);
         let (_, example) = server.context("a subject that is no server")?;

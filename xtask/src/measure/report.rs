@@ -65,10 +65,10 @@ struct FamilyMean {
 }
 
 impl Means {
-    /// `None` if no line is compared with `to`.
+    /// `None` if no line that counts is compared with `to`.
     fn new(reference: &'static str, to: &'static str, lines: &[&Line]) -> Option<Means> {
         let mut by_family: BTreeMap<Family, Vec<Ratio>> = BTreeMap::new();
-        for line in lines {
+        for line in lines.iter().filter(|line| line.counts) {
             let ratios = by_family.entry(line.row.family).or_default();
             ratios.extend(line.ratio_to(to));
         }
@@ -293,7 +293,10 @@ impl Report {
                 "What is below 1 takes {ENOUGH_ROUNDS} rounds to tell from noise."
             ));
         } else {
-            sentences.extend(self.means.iter().map(|means| self.losses(means)));
+            for group in self.groups() {
+                let others = group.compared_with().into_iter();
+                sentences.extend(others.map(|other| self.losses(&group, other)));
+            }
         }
         for left_out in &self.left_out {
             sentences.push(format!(
@@ -304,26 +307,26 @@ impl Report {
         sentences
     }
 
-    fn losses(&self, means: &Means) -> String {
-        let group = Group::new(Some(means.reference), &self.lines);
+    /// The families and rows of a group that are behind another subject.
+    fn losses(&self, group: &Group<'_>, other: &str) -> String {
         let rows = group.lines.iter().filter_map(|line| {
-            let ratio = line.ratio_to(means.to)?;
+            let ratio = line.ratio_to(other)?;
             let loss = format!("{} ({})", line.row.name, ratio.in_words());
             ratio.is_worse().then_some(loss)
         });
-        let families = means.families.iter().filter_map(|mean| {
+        let means = self
+            .means
+            .iter()
+            .filter(|means| Some(means.reference) == group.reference && means.to == other);
+        let families = means.flat_map(|means| &means.families).filter_map(|mean| {
             let loss = format!("the family {} ({})", mean.family, mean.ratio.in_words());
             mean.ratio.is_worse().then_some(loss)
         });
         let losses: Vec<String> = families.chain(rows).collect();
         match losses.is_empty() {
-            true => format!(
-                "Behind {} by more than its own spread: no row and no family.",
-                means.to
-            ),
+            true => format!("Behind {other} by more than its own spread: no row and no family."),
             false => format!(
-                "Behind {} by more than their own spread: {}.",
-                means.to,
+                "Behind {other} by more than their own spread: {}.",
                 losses.join(", ")
             ),
         }
@@ -362,7 +365,7 @@ impl Report {
             .iter()
             .map(|mean| {
                 let lines = group.lines.iter();
-                let rows = lines.filter(|line| line.row.family == mean.family);
+                let rows = lines.filter(|line| line.counts && line.row.family == mean.family);
                 chart::Bar {
                     name: mean.family.name(),
                     ratio: mean.ratio.value,
@@ -485,6 +488,7 @@ pub(crate) mod tests {
                 better: Better::Lower,
                 family,
             },
+            counts: true,
             series: [series("ours", ours)].into_iter().chain(others).collect(),
         }
     }
@@ -529,6 +533,24 @@ pub(crate) mod tests {
                  e (0.50 ±0.00).",
                 "Geometric mean over 2 families (5 rows), ratio to the original: 1.00 ±0.00."
             ]
+        );
+    }
+
+    #[test]
+    fn rows_of_a_study_are_given_but_do_not_count() {
+        let twice = line("a", Family::Udp, &[1.0; 3], &[(ORIGINAL, &[2.0; 3])]);
+        let mut study = line("b", Family::Udp, &[4.0; 3], &[(ORIGINAL, &[1.0; 3])]);
+        study.counts = false;
+        let both = report(vec![twice, study.clone()]);
+        assert_eq!(both.means[0].rows(), 1);
+        assert!((both.means[0].mean.value - 2.0).abs() < 1e-12);
+        assert_eq!(both.row_tables().lines().count(), 4);
+        let alone = report(vec![study]);
+        assert!(alone.means.is_empty() && alone.family_tables().is_empty());
+        // It is behind all the same.
+        assert_eq!(
+            alone.verdict(),
+            ["Behind the original by more than their own spread: b (0.25 ±0.00)."]
         );
     }
 

@@ -55,6 +55,10 @@ impl Measurement for Scaling {
         self.subjects.clone()
     }
 
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn read(&self, subject: &Subject) -> Result<Reading> {
         let text = command::output(&mut command::run(&self.program, subject))?;
         numbers(&text).map(Reading::from)

@@ -57,6 +57,10 @@ impl Measurement for Spawning {
         self.subjects.clone()
     }
 
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn read(&self, subject: &Subject) -> Result<Reading> {
         let value = |(_, arguments): &(&str, [&str; 2])| -> Result<f64> {
             let mut command = command::run(&self.program, subject);

@@ -113,6 +113,12 @@ pub(crate) trait Measurement {
     /// Who takes turns; the judged one first.
     fn subjects(&self) -> Vec<Subject>;
 
+    /// Whether its rows count in the means of their families. Those of a study, which looks at one
+    /// thing from many sides, do not.
+    fn counts(&self) -> bool {
+        true
+    }
+
     /// Takes one reading of one of the subjects.
     fn read(&self, subject: &Subject) -> Result<Reading>;
 }
@@ -131,6 +137,8 @@ pub(crate) struct Series {
 pub(crate) struct Line {
     #[serde(flatten)]
     pub(crate) row: Row,
+    /// Whether it counts in the mean of its family.
+    pub(crate) counts: bool,
     /// One for each subject, the judged one first.
     pub(crate) series: Vec<Series>,
 }
@@ -240,6 +248,7 @@ pub(crate) fn take(
     };
     let lines = rows.into_iter().zip(values).map(|(row, values)| Line {
         row,
+        counts: measurement.counts(),
         series: subjects
             .iter()
             .zip(values)

@@ -199,6 +199,7 @@ mod tests {
                 better,
                 family: Family::Programs,
             },
+            counts: true,
             series: vec![
                 series(Subject::OURS, ours),
                 series(Subject::ORIGINAL, original),
