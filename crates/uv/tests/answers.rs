@@ -1,6 +1,10 @@
 //! What libuv 1.53.0 answers where its documentation is silent, and programs have come to count
 //! on it. Each answer here was taken down from the original.
 
+#[path = "support/event_loop.rs"]
+mod event_loop;
+
+use event_loop::new_loop;
 use std::cell::RefCell;
 use std::ffi::{CString, c_int, c_uint};
 use std::io::Write as _;
@@ -26,13 +30,6 @@ fn tell(what: c_int) {
 
 fn told() -> Vec<c_int> {
     TOLD.take()
-}
-
-fn new_loop() -> Box<uv_loop_t> {
-    let mut lp = Box::new(garbage());
-    // SAFETY: this is memory for a loop.
-    assert_eq!(unsafe { uv_loop_init(&mut *lp) }, 0);
-    lp
 }
 
 /// Closes the handles and then the loop.

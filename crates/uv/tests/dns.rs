@@ -1,21 +1,18 @@
 //! `uv_getaddrinfo` and `uv_getnameinfo`, as C sees them, without any network.
 
+#[path = "support/event_loop.rs"]
+mod event_loop;
 #[path = "support/pool.rs"]
 mod pool;
 
+use event_loop::alone;
 use libc::{addrinfo, sockaddr_in, sockaddr_in6};
 use pool::*;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ptr::{null, null_mut};
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
-
-/// The pool is the whole process's: tests that hold up its threads come one after the other.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use std::sync::Barrier;
 
 /// What came of a lookup: the status, and the addresses with their ports.
 #[derive(PartialEq, Debug, Default)]

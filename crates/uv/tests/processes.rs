@@ -3,10 +3,13 @@
 
 #![allow(clippy::vec_box, reason = "the loop knows handles by their address")]
 
+#[path = "support/event_loop.rs"]
+mod event_loop;
+
+use event_loop::{alone, new_loop, on_poller};
 use std::ffi::{CStr, CString, c_int};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use uv as _;
 use uv_binding::*;
 
@@ -29,31 +32,10 @@ fn stream(pipe: &uv_pipe_t) -> uv_stdio_container_t_data {
     }
 }
 
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn new_loop() -> Box<uv_loop_t> {
-    let mut loop_ = Box::new(zeroed::<uv_loop_t>());
-    // SAFETY: this is memory for a loop.
-    assert_eq!(unsafe { uv_loop_init(&mut *loop_) }, 0);
-    loop_
-}
-
 /// A loop on the named poller.
 fn loop_on(poller: &str) -> Box<uv_loop_t> {
     // SAFETY: the tests take turns, and nobody else reads the environment.
-    unsafe {
-        let before = std::env::var_os("BLACKLIGHT_POLLER");
-        std::env::set_var("BLACKLIGHT_POLLER", poller);
-        let loop_ = new_loop();
-        match before {
-            Some(before) => std::env::set_var("BLACKLIGHT_POLLER", before),
-            None => std::env::remove_var("BLACKLIGHT_POLLER"),
-        }
-        loop_
-    }
+    unsafe { on_poller(poller, new_loop) }
 }
 
 fn run(loop_: &mut uv_loop_t, mode: c_int) -> c_int {

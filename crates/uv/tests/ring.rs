@@ -1,6 +1,8 @@
 //! Requests for files on a loop's io_uring: when they are, how they are cancelled, and that they
 //! come to their end whatever becomes of the ring.
 
+#[path = "support/event_loop.rs"]
+mod event_loop;
 #[path = "support/fs.rs"]
 mod fs;
 #[path = "support/ring.rs"]

@@ -1,5 +1,7 @@
 //! What a ring makes of requests for files is what the pool makes of them.
 
+#[path = "support/event_loop.rs"]
+mod event_loop;
 #[path = "support/fs.rs"]
 mod fs;
 #[path = "support/ring.rs"]

@@ -2,23 +2,15 @@
 
 #![allow(clippy::vec_box, reason = "the loop knows handles by their address")]
 
+#[path = "support/event_loop.rs"]
+mod event_loop;
+
+use event_loop::{alone, new_loop};
 use std::ffi::c_int;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use uv as _;
 use uv_binding::*;
-
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn new_loop() -> Box<uv_loop_t> {
-    let mut loop_ = Box::new(zeroed::<uv_loop_t>());
-    // SAFETY: this is memory for a loop.
-    assert_eq!(unsafe { uv_loop_init(&mut *loop_) }, 0);
-    loop_
-}
 
 /// A handle whose `data` counts its calls.
 fn new_signal(loop_: &mut uv_loop_t, count: &AtomicUsize) -> Box<uv_signal_t> {

@@ -1,7 +1,10 @@
 //! Terminal handles, through the C interface, on pseudo-terminals.
 
+#[path = "support/event_loop.rs"]
+mod event_loop;
+
+use event_loop::{alone, new_loop};
 use std::ffi::{c_char, c_int, c_uint};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use uv as _;
 use uv_binding::*;
 
@@ -10,20 +13,6 @@ const NORMAL: c_int = 0;
 const RAW: c_int = 1;
 const IO: c_int = 2;
 const RAW_VT: c_int = 3;
-
-/// What is remembered for `uv_tty_reset_mode` is the whole process's.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn new_loop() -> Box<uv_loop_t> {
-    let mut l = Box::new(zeroed::<uv_loop_t>());
-    // SAFETY: the memory is a loop's.
-    assert_eq!(unsafe { uv_loop_init(&mut *l) }, 0);
-    l
-}
 
 fn close_loop(mut l: Box<uv_loop_t>) {
     // SAFETY: the loop was initialised.

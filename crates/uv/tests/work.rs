@@ -1,25 +1,22 @@
 //! `uv_queue_work`, `uv_random`, `uv_cancel` and the pool's life, as C sees them.
 
+#[path = "support/event_loop.rs"]
+mod event_loop;
 #[path = "support/pool.rs"]
 mod pool;
 
+use event_loop::alone;
 use pool::*;
 use std::ffi::{c_int, c_void};
 use std::io::Read;
 use std::os::fd::FromRawFd;
 use std::process::Command;
 use std::ptr::null_mut;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::SeqCst};
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 /// The size of the pool when nobody asks for another.
 const THREADS: usize = 4;
-
-/// The pool is the whole process's: tests that hold up its threads come one after the other.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What a request of these tests says about itself.
 #[derive(Default)]

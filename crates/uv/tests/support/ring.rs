@@ -1,19 +1,19 @@
 //! What the tests on a loop's io_uring share: loops that may have one, and whether they do.
 #![allow(dead_code, reason = "each test program uses the part that it needs")]
 
+use crate::event_loop::{alone, on_poller};
 use crate::fs::*;
 use std::ffi::c_int;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{MutexGuard, Once};
 
 pub(crate) const POLLERS: [&str; 3] = ["epoll", "poll", "select"];
 
 /// Lets the tests take turns, since they change the environment. `None` on a machine where
 /// nobody may have a ring.
 pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
-    static ALONE: Mutex<()> = Mutex::new(());
     static BEGUN: Once = Once::new();
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = alone();
     // SAFETY: the tests take turns, and nobody else changes the environment.
     BEGUN.call_once(|| unsafe { std::env::set_var("UV_USE_IO_URING", "1") });
     let version = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
@@ -55,16 +55,7 @@ pub(crate) fn ring_loop() -> OwnLoop {
 /// The same on the named poller.
 pub(crate) fn ring_loop_on(poller: &str) -> OwnLoop {
     // SAFETY: the tests take turns, and nobody else changes the environment.
-    unsafe {
-        let before = std::env::var_os("BLACKLIGHT_POLLER");
-        std::env::set_var("BLACKLIGHT_POLLER", poller);
-        let loop_ = ring_loop();
-        match before {
-            Some(before) => std::env::set_var("BLACKLIGHT_POLLER", before),
-            None => std::env::remove_var("BLACKLIGHT_POLLER"),
-        }
-        loop_
-    }
+    unsafe { on_poller(poller, ring_loop) }
 }
 
 /// Whether the request was last given to a ring: `work_req.done` is null.
