@@ -311,7 +311,6 @@ fn too_few_descriptors_cost_none() {
     assert_eq!(result, 0);
     let mut children = vec![first];
     assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
-    // SAFETY: all zeros are memory for handles, which live until the loop is closed.
     let mut pipes: Vec<Box<uv_pipe_t>> = (0..3).map(|_| Box::new(zeroed())).collect();
     for pipe in &mut pipes {
         // SAFETY: the loop is initialised.
@@ -477,7 +476,6 @@ fn a_child_begins_afresh() {
     let _alone = alone();
     let mut loop_ = new_loop();
     let (reader, writer) = pipe();
-    // SAFETY: all zeros are memory for a handle and a set.
     let mut pipes: Vec<Box<uv_pipe_t>> = (0..2).map(|_| Box::new(zeroed())).collect();
     for pipe in &mut pipes {
         // SAFETY: the loop is initialised.

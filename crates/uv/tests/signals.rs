@@ -14,7 +14,6 @@ use uv_binding::*;
 
 /// A handle whose `data` counts its calls.
 fn new_signal(loop_: &mut uv_loop_t, count: &AtomicUsize) -> Box<uv_signal_t> {
-    // SAFETY: all zeros are memory for a handle.
     let mut signal: Box<uv_signal_t> = Box::new(zeroed());
     // SAFETY: the loop is initialised.
     assert_eq!(unsafe { uv_signal_init(loop_, &mut *signal) }, 0);

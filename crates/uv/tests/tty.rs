@@ -23,7 +23,6 @@ fn close_loop(mut l: Box<uv_loop_t>) {
 }
 
 fn new_tty() -> Box<uv_tty_t> {
-    // SAFETY: all zeros are valid memory for a handle to be.
     Box::new(zeroed())
 }
 
@@ -408,7 +407,6 @@ fn bytes_pass_in_both_directions_until_the_terminal_is_gone() {
         base: text.as_mut_ptr().cast(),
         len: text.len(),
     };
-    // SAFETY: all zeros are valid memory for a request to be.
     let mut req: Box<uv_write_t> = Box::new(zeroed());
     // SAFETY: everything outlives the run.
     unsafe {

@@ -1,5 +1,4 @@
-//! What the tests on files share: libuv's functions as C declares them, requests with room for
-//! what the library keeps in them, and scratch directories.
+//! What the tests on files share: what requests answer, loops, and scratch directories.
 #![allow(dead_code, reason = "each test program uses the part that it needs")]
 
 use std::ffi::{CStr, CString, c_int, c_void};

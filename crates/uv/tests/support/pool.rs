@@ -1,5 +1,4 @@
-//! What the tests on the thread pool share: libuv's functions as C declares them, and a loop
-//! and requests to use them with.
+//! What the tests on the thread pool share: a loop, and a request with room for any kind.
 #![allow(dead_code, reason = "each test program uses the part that it needs")]
 
 use libc::addrinfo;

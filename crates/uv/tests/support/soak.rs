@@ -1,4 +1,4 @@
-//! What the soaks share: libuv's functions as C declares them, chance, and a loop on each poller.
+//! What the soaks share: chance, and a loop on each poller.
 #![allow(dead_code, reason = "each soak uses a part of it")]
 
 use std::ffi::{c_int, c_uint};

@@ -1,5 +1,5 @@
-//! What the tests of UDP handles share: libuv's functions as C declares them, and a handle that
-//! keeps a record of all that its callbacks are told, and of the buffers that it lends.
+//! What the tests of UDP handles share: a handle that keeps a record of all that its callbacks are
+//! told, and of the buffers that it lends.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::HashMap;

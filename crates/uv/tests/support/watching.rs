@@ -1,5 +1,5 @@
-//! What the tests of file system event handles have in common: the C interface as far as they
-//! use it, and a loop whose events are collected.
+//! What the tests of file system event handles have in common: a loop whose events are
+//! collected.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 #![allow(missing_docs, reason = "this is part of a test")]
