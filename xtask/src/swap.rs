@@ -66,7 +66,7 @@ pub(crate) fn ensure_it_works(program: &Path, lib: &Path) -> Result<()> {
 
 type Check = fn(&Kit) -> Result<()>;
 
-const CHECKS: [(&str, Check); 28] = [
+const CHECKS: [(&str, Check); 29] = [
     ("a_program_at_a_fixed_address", fixed_address),
     ("a_program_at_any_address", any_address),
     ("a_program_with_landing_pads", landing_pads),
@@ -81,6 +81,7 @@ const CHECKS: [(&str, Check); 28] = [
     ("require", require),
     ("only_this", only_this),
     ("a_child_with_the_same_build_id", same_build_id),
+    ("report", report),
     ("a_script", script),
     ("another_preload", other_preload),
     ("a_preload_with_threads", threads),
@@ -443,6 +444,38 @@ fn same_build_id(kit: &Kit) -> Result<()> {
     let mut command = kit.run(&[]);
     command.arg(program).env("CHILD", other);
     said(&mut command)?.is(&libraries, "in place of the 1.53.0 inside it")
+}
+
+/// A file tells of children and modules that are left alone, since nothing else does.
+fn report(kit: &Kit) -> Result<()> {
+    let file = kit.dir.join("report");
+    fs::write(&file, "").context("cannot clear the report")?;
+    let option = format!("--report={}", file.display());
+    let program = kit.carrier("any", &["-pie", "-fPIE"])?;
+    let other = kit.carrier("one-more", &["-DONE_MORE"])?;
+    said(kit.run(&[&option]).arg(&program).env("CHILD", &other))?.got_to(&[
+        "child: carried",
+        "main: ours",
+        "thread: ours",
+    ])?;
+    let (host, module) = kit.module("module.so", &[])?;
+    said(kit.run(&[&option]).arg(host).arg(&module))?.got_to(&["module: ours"])?;
+    let report = fs::read_to_string(&file).context("there is no report")?;
+    let lines: Vec<&str> = report.lines().collect();
+    let expected = [
+        format!("{}: ours in place of 1.53.0", program.display()),
+        format!(
+            "{}: left alone: its libuv has uv_from_the_future",
+            other.display()
+        ),
+        format!("{}: ours in place of 1.53.0", module.display()),
+    ];
+    let is_said = lines
+        .iter()
+        .zip(&expected)
+        .all(|(line, words)| line.contains(words));
+    ensure!(lines.len() == 3 && is_said, "the report says: {report}");
+    Ok(())
 }
 
 /// `env` comes between, and passes everything on to the program that it becomes.

@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Do not pass our library on to the programs that this one starts.
     #[arg(long)]
     only_this: bool,
+    /// Add a line to this file for every libuv, in any process, that ours takes the place of or not.
+    #[arg(long)]
+    report: Option<PathBuf>,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
@@ -60,6 +63,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
                 let mut words: Vec<String> = word.into_iter().collect();
                 if options.only_this {
                     words.push(only_this(&program, &preloads)?);
+                }
+                if let Some(file) = &options.report {
+                    words.push(report(file, &preloads)?);
                 }
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
                 preloads.apply(&mut command, &words)?;
@@ -109,16 +115,27 @@ fn run_as_it_is(options: &Options, name: &OsStr, reason: &str) -> Result<()> {
 
 /// The word that has the swap keep all of this from the program's children.
 fn only_this(program: &Program, preloads: &Preloads) -> Result<String> {
-    ensure!(
-        preloads.swap.is_some(),
-        "--only-this needs the swap, which is not beside {}",
-        preloads.library.display()
-    );
     let file = program.file.canonicalize();
     let file = file.with_context(|| format!("cannot find {}", program.file.display()))?;
-    let path = file.to_str().filter(|path| !path.contains(';'));
-    let path = path.with_context(|| format!("cannot name {} to the swap", file.display()))?;
-    Ok(format!("only-this={path}"))
+    word("only-this", &file, preloads)
+}
+
+/// The word that has the swap write to a file what came of it.
+fn report(file: &Path, preloads: &Preloads) -> Result<String> {
+    let file = std::path::absolute(file);
+    word("report", &file.context("no file to report to")?, preloads)
+}
+
+/// A word for the swap that has a path in it.
+fn word(name: &str, path: &Path, preloads: &Preloads) -> Result<String> {
+    ensure!(
+        preloads.swap.is_some(),
+        "--{name} needs the swap, which is not beside {}",
+        preloads.library.display()
+    );
+    let text = path.to_str().filter(|path| !path.contains(';'));
+    let text = text.with_context(|| format!("cannot name {} to the swap", path.display()))?;
+    Ok(format!("{name}={text}"))
 }
 
 /// Why no other library can take the place of the program's libuv, as far as its file tells.

@@ -12,7 +12,8 @@
 //! is changed, and [`patch`] changes everything or leaves everything as it was. A module that ours
 //! cannot stand in for gets its own functions back.
 //!
-//! Nothing is ever written to the program's streams, but for one line when a tripwire ends it.
+//! Nothing is ever written to the program's streams, but for one line when a tripwire ends it. What
+//! came of it goes to a file, if one was asked for.
 
 mod entry;
 mod fit;
@@ -21,6 +22,7 @@ mod internals;
 mod known;
 mod opened;
 mod patch;
+mod report;
 mod search;
 mod separate;
 mod settings;
@@ -77,6 +79,9 @@ extern "C" fn start() {
     let Some(settings) = settings::read() else {
         return;
     };
+    if let (Some(path), None) = (settings.report, settings.probe) {
+        report::to(path);
+    }
     let mut ours = None;
     let mut this = None;
     let mut program = None;
@@ -100,7 +105,7 @@ extern "C" fn start() {
     }
     let Some(ours) = ours else {
         if let Some(descriptor) = settings.probe {
-            report(
+            answer(
                 descriptor,
                 "way none\nrefused our library cannot be loaded into it\n",
             );
@@ -117,7 +122,7 @@ extern "C" fn start() {
         }
     }
     if let Some(descriptor) = settings.probe {
-        report(descriptor, "way none\n");
+        answer(descriptor, "way none\n");
     }
 }
 
@@ -129,6 +134,10 @@ fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
     } else {
         replace(program, ours, told.as_ref())
     };
+    report::add(
+        program,
+        &outcome.as_ref().map(|(carried, _)| carried.version),
+    );
     let facts = outcome.as_ref().ok().and_then(|(_, new)| {
         let known = new.as_ref().or(told.as_ref())?;
         known.print(program)
@@ -146,7 +155,7 @@ fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
             ),
             Err(refusal) => writeln!(text, "way none\nrefused {refusal}"),
         };
-        report(descriptor, if written.is_ok() { &text } else { "" });
+        answer(descriptor, if written.is_ok() { &text } else { "" });
     }
     if let (Ok((_, Some(_))), Some(facts), false) = (&outcome, facts, settings.only_this.is_some())
     {
@@ -212,10 +221,11 @@ fn take_module(module: &Image, ours: &Image) {
     // Opened with RTLD_DEEPBIND it was given its own functions.
     let is_interposed = bound.is_some_and(|address| address != own.address);
     let outcome = if is_interposed {
-        fit::examine(module, ours, None).map(drop)
+        fit::examine(module, ours, None).map(|carried| carried.version)
     } else {
-        replace(module, ours, None).map(drop)
+        replace(module, ours, None).map(|(carried, _)| carried.version)
     };
+    report::add(module, &outcome.as_ref().copied());
     if outcome.is_err() && is_interposed {
         let own = |(name, at)| Some((at, module.function(name)?.address));
         let pointers: Vec<_> = module.uv_slots().filter_map(own).collect();
@@ -251,7 +261,7 @@ fn look_at_modules() {
 }
 
 /// Says what came of it to who asked, and ends the process before the program begins.
-fn report(descriptor: i32, text: &str) {
+fn answer(descriptor: i32, text: &str) {
     // SAFETY: the bytes are those of the text; ending here leaves nothing undone, since no code of
     // the program has run.
     unsafe {
@@ -265,7 +275,7 @@ extern "C" fn tripped() -> ! {
     const LINE: &str = "blacklight: this program has got into its own libuv, which was \
                         replaced; it calls it by other ways than its functions, so run it \
                         without blacklight\n";
-    // SAFETY: as in `report`; the program's loop is in no state to go on.
+    // SAFETY: as in `answer`; the program's loop is in no state to go on.
     unsafe {
         libc::write(2, LINE.as_ptr().cast(), LINE.len());
         libc::_exit(TRIPPED);

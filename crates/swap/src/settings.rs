@@ -1,7 +1,7 @@
 //! What `blacklight run` asks for, in the environment variable `BLACKLIGHT_SWAP`.
 //!
-//! Words with a semicolon between them: `only-this=PROGRAM`, `probe=FD`, `known=FACTS`, and last
-//! `library=PATH`, which may have a semicolon in it.
+//! Words with a semicolon between them: `only-this=PROGRAM`, `probe=FD`, `known=FACTS`,
+//! `report=PATH`, and last `library=PATH`, which may have a semicolon in it.
 
 use core::ffi::CStr;
 use libc::c_int;
@@ -21,6 +21,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) probe: Option<c_int>,
     /// What is known of the program, for [`crate::known::Known::parse`].
     pub(crate) known: Option<&'a str>,
+    /// The file to which is written what came of it in each process.
+    pub(crate) report: Option<&'a str>,
 }
 
 impl<'a> Settings<'a> {
@@ -38,13 +40,19 @@ impl<'a> Settings<'a> {
                 Some(("only-this", program)) => settings.only_this = Some(program),
                 Some(("probe", fd)) => settings.probe = Some(fd.parse().ok()?),
                 Some(("known", facts)) => settings.known = Some(facts),
+                Some(("report", path)) => settings.report = Some(path),
                 _ => {}
             }
         }
     }
 
     fn print(&self, known: &str) -> String {
-        ["known=", known, ";library=", self.library, "\0"].concat()
+        let (word, path, end) = match self.report {
+            Some(path) => ("report=", path, ";"),
+            None => ("", "", ""),
+        };
+        let known = ["known=", known, ";"].concat();
+        [&known, word, path, end, "library=", self.library, "\0"].concat()
     }
 }
 
@@ -118,12 +126,13 @@ mod tests {
     #[test]
     fn words_come_in_any_order_and_the_path_last() {
         let settings =
-            Settings::parse("only-this=/p q;known=ab:3:;probe=7;library=/a;b/libuv.so.1");
+            Settings::parse("only-this=/p q;known=ab:3:;probe=7;report=/r;library=/a;b/libuv.so.1");
         let expected = Settings {
             library: "/a;b/libuv.so.1",
             only_this: Some("/p q"),
             probe: Some(7),
             known: Some("ab:3:"),
+            report: Some("/r"),
         };
         assert_eq!(settings, Some(expected));
         assert_eq!(Settings::parse(""), None);
@@ -138,11 +147,13 @@ mod tests {
             only_this: None,
             probe: None,
             known: Some("old"),
+            report: Some("/r s"),
         };
         let text = settings.print("cd:1:2+3");
         let read = Settings::parse(text.trim_end_matches('\0')).expect("it is complete");
         assert_eq!(read.known, Some("cd:1:2+3"));
         assert_eq!(read.library, settings.library);
+        assert_eq!(read.report, settings.report);
     }
 
     #[test]
