@@ -1,5 +1,6 @@
 //! What the engine hands to its front end.
 
+use crate::readiness::Readiness;
 use blacklight_sys::Errno;
 
 /// The front end's name for a handle or request. The engine stores it and gives it back,
@@ -97,64 +98,5 @@ impl Event {
             | Event::FsEvent(token, _)
             | Event::Closed(token) => token,
         }
-    }
-}
-
-/// What a poll handle asks for and is told.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Readiness(u32);
-
-impl Readiness {
-    /// Reading would not block.
-    pub const READABLE: Readiness = Readiness(1);
-    /// Writing would not block.
-    pub const WRITABLE: Readiness = Readiness(2);
-    /// The other end has stopped sending.
-    pub const DISCONNECT: Readiness = Readiness(4);
-    /// Urgent data, or an exceptional condition of a device.
-    pub const PRIORITIZED: Readiness = Readiness(8);
-
-    /// The set with these bits, which are libuv's, or `None` if other bits are set.
-    pub const fn from_bits(bits: u32) -> Option<Readiness> {
-        if bits & !15 == 0 {
-            Some(Readiness(bits))
-        } else {
-            None
-        }
-    }
-
-    /// The set as libuv's bits.
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// Whether nothing is in the set.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Whether all of `other` is in the set.
-    pub const fn contains(self, other: Readiness) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl std::ops::BitOr for Readiness {
-    type Output = Readiness;
-
-    fn bitor(self, other: Readiness) -> Readiness {
-        Readiness(self.0 | other.0)
-    }
-}
-
-impl std::fmt::Debug for Readiness {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names = ["READABLE", "WRITABLE", "DISCONNECT", "PRIORITIZED"];
-        let set = names
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| self.0 >> bit & 1 == 1);
-        let set: Vec<_> = set.map(|(_, name)| *name).collect();
-        f.write_str(&set.join(" | "))
     }
 }

@@ -26,7 +26,7 @@
 //! | file system event handles | `fs_event/` |
 //! | whether and how long to spin before sleeping | `patience/` |
 //! | waiting: watchers, sources, spinning, sleeping | `driver/` |
-//! | select, poll, epoll and the simulated kernel | `poller/` |
+//! | waiting for descriptors, a file for each mechanism, and the simulated kernel | `poller/` |
 
 #![forbid(unsafe_code)]
 
@@ -50,6 +50,7 @@ mod poller;
 mod pool;
 mod process;
 mod progress;
+mod readiness;
 mod request;
 mod ring;
 mod run;
@@ -77,7 +78,7 @@ pub use blacklight_sys::ring::Operation;
 pub use blacklight_sys::socket::Address;
 pub use blacklight_sys::{Errno, RawFd, Timeout};
 pub use engine::Engine;
-pub use event::{Event, Readiness, Token};
+pub use event::{Event, Token};
 pub use fs_event::Change;
 pub use gate::Gate;
 pub use handle::{HandleKind, Walk};
@@ -86,6 +87,7 @@ pub use metrics::{IdleTime, Metrics};
 pub use patience::Spinning;
 pub use poller::{Action, Faults, Mechanism, Sim, Tally};
 pub use pool::{PoolMetrics, WorkKind, pool_metrics, shut_down_pool};
+pub use readiness::{Interest, Readiness};
 pub use run::{Mode, Run};
 pub use slab::Key;
 pub use tcp::{BindOptions, KeepAlive};

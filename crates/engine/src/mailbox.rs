@@ -3,7 +3,7 @@
 //! Senders touch nothing of the engine. They share a [`Mailbox`] with it, which has a cell for
 //! each async handle and each request of the thread pool. A send marks its cell, sets a bit for
 //! the cell and for everything that the cell is part of, and wakes the loop if the loop may be
-//! asleep. All of it is atomics and at most one `write` to an eventfd, so it may happen in a
+//! asleep. All of it is atomics and at most one signal of the waker, so it may happen in a
 //! signal handler.
 //!
 //! The loop's side is the [`Receiver`](crate::wakeup::Receiver). The invariants:
@@ -168,7 +168,7 @@ pub struct Mailbox {
     /// senders take [`ASLEEP`] back.
     pub(crate) sleep: AtomicU64,
     /// Shared with the process's signal handler.
-    pub(crate) eventfd: SharedWaker,
+    pub(crate) waker: SharedWaker,
     pub(crate) segments: [OnceLock<Segment>; SEGMENTS],
 }
 
@@ -178,7 +178,7 @@ impl Mailbox {
             top: AtomicU32::new(0),
             completed: AtomicU32::new(NIL),
             sleep: AtomicU64::new(ASLEEP),
-            eventfd: shared_waker()?,
+            waker: shared_waker()?,
             segments: [const { OnceLock::new() }; SEGMENTS],
         })
     }
@@ -267,7 +267,7 @@ impl Mailbox {
     pub(crate) fn wake(&self) {
         let sleep = self.sleep.load(SeqCst);
         if sleep & ASLEEP != 0 {
-            self.eventfd.signal();
+            self.waker.signal();
             // If this fails, another has been faster, or the loop has woken up and perhaps
             // fallen asleep anew.
             let _ = self

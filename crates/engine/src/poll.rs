@@ -2,31 +2,11 @@
 
 use crate::driver::Owner;
 use crate::engine::Engine;
-use crate::event::{Event, Readiness, Token};
+use crate::event::{Event, Token};
 use crate::handle::Kind;
+use crate::readiness::{Interest, Readiness};
 use crate::slab::{Key, NIL};
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
 use blacklight_sys::{Errno, RawFd, fd};
-
-/// libuv's bits and the kernel's.
-const BITS: [(Readiness, u32); 4] = [
-    (Readiness::READABLE, POLLIN),
-    (Readiness::WRITABLE, POLLOUT),
-    (Readiness::DISCONNECT, POLLRDHUP),
-    (Readiness::PRIORITIZED, POLLPRI),
-];
-
-fn to_mask(wanted: Readiness) -> u32 {
-    BITS.iter()
-        .filter(|(bit, _)| wanted.contains(*bit))
-        .fold(0, |mask, (_, bit)| mask | bit)
-}
-
-fn from_mask(mask: u32) -> Readiness {
-    BITS.iter()
-        .filter(|(_, bit)| mask & bit != 0)
-        .fold(Readiness::default(), |found, (bit, _)| found | *bit)
-}
 
 impl Engine {
     /// Makes a poll handle for a descriptor, which becomes non-blocking.
@@ -64,7 +44,8 @@ impl Engine {
 
     /// Watches the descriptor for `wanted`, in place of what it was watched for before.
     /// Nothing wanted is the same as stopping. `EEXIST` if another handle is watching it.
-    pub fn poll_start(&mut self, key: Key, wanted: Readiness) -> Result<(), Errno> {
+    pub fn poll_start(&mut self, key: Key, wanted: impl Into<Interest>) -> Result<(), Errno> {
+        let wanted = wanted.into();
         let index = self.handles.open(key)?;
         let watcher = self.poll_watcher(index)?;
         if self.driver.is_taken(self.driver.fd(watcher), watcher) {
@@ -74,7 +55,7 @@ impl Engine {
             self.stop_poll(index, watcher);
             return Ok(());
         }
-        self.driver.want_only(watcher, to_mask(wanted))?;
+        self.driver.want_only(watcher, wanted)?;
         self.handles.set_active(index, true);
         Ok(())
     }
@@ -109,13 +90,14 @@ impl Engine {
         &mut self,
         watcher: u32,
         index: u32,
-        mask: Result<u32, Errno>,
+        ready: Result<Readiness, Errno>,
     ) -> Event {
-        let result = match mask {
-            Ok(mask) if mask & (POLLERR | POLLHUP | POLLNVAL) == 0 => Ok(mask),
-            mask => self.poll_trouble(watcher, index, mask),
+        let result = match ready {
+            Ok(ready) if !ready.intersects(Readiness::TROUBLE) => Ok(ready),
+            ready => self.poll_trouble(watcher, index, ready),
         };
-        Event::Poll(self.handles[index].token, result.map(from_mask))
+        let result = result.map(|ready| Interest::from(ready).into());
+        Event::Poll(self.handles[index].token, result)
     }
 
     /// What a handle is told of an error or a hang-up. A descriptor that is in error is not
@@ -125,15 +107,21 @@ impl Engine {
         &mut self,
         watcher: u32,
         index: u32,
-        mask: Result<u32, Errno>,
-    ) -> Result<u32, Errno> {
+        ready: Result<Readiness, Errno>,
+    ) -> Result<Readiness, Errno> {
         // sysfs attributes report an error together with each priority event.
-        let broken = |mask| mask & POLLNVAL != 0 || mask & (POLLERR | POLLPRI) == POLLERR;
-        let result = match mask {
-            Ok(mask) if broken(mask) => Err(Errno::EBADF),
+        let is_broken = |ready: Readiness| {
+            let is_failed =
+                ready.contains(Readiness::ERROR) && !ready.contains(Readiness::PRIORITIZED);
+            is_failed || ready.contains(Readiness::CLOSED)
+        };
+        let result = match ready {
+            Ok(ready) if is_broken(ready) => Err(Errno::EBADF),
             // No operation blocks after a hang-up, so all wanted events are reported, as in libuv.
-            Ok(mask) if mask & POLLHUP != 0 => Ok(mask | self.driver.wanted(watcher)),
-            mask => mask,
+            Ok(ready) if ready.contains(Readiness::HANG_UP) => {
+                Ok(ready | self.driver.wanted(watcher).into())
+            }
+            ready => ready,
         };
         if result.is_err() {
             self.stop_poll(index, watcher);

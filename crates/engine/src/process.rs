@@ -16,8 +16,8 @@ use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
+use crate::readiness::{Interest, Readiness};
 use crate::slab::{Key, NIL, Slab};
-use blacklight_sys::poll::POLLIN;
 use blacklight_sys::process::{self, Child, ChildWatch, Command, SpawnError};
 use blacklight_sys::{Errno, signal};
 use std::collections::VecDeque;
@@ -177,7 +177,7 @@ impl Engine {
         self.driver.attach(watcher, watch.fd())?;
         self.driver.sources.processes.slab[process].watch = Some(watch);
         self.driver.report_once(watcher);
-        self.driver.want_only(watcher, POLLIN)
+        self.driver.want_only(watcher, Interest::READABLE)
     }
 
     /// Awaits a child by SIGCHLD. The child may have ended already.
@@ -234,11 +234,11 @@ impl Engine {
     }
 
     /// The poller says that a child has ended, or that it cannot watch for that.
-    pub(crate) fn process_ready(&mut self, process: u32, result: Result<u32, Errno>) {
+    pub(crate) fn process_ready(&mut self, process: u32, result: Result<Readiness, Errno>) {
         match result {
             // The descriptor has told what it can tell. The child keeps its number until we wait
             // for it.
-            Ok(mask) if mask & POLLIN != 0 => {
+            Ok(ready) if ready.contains(Interest::READABLE) => {
                 let entry = &mut self.driver.sources.processes.slab[process];
                 let watcher = std::mem::replace(&mut entry.watcher, NIL);
                 let watch = entry.watch.take();

@@ -20,7 +20,7 @@ pub(crate) enum InHand {
     Stream(stream::Cursor),
     Udp(udp::Cursor),
     /// What was read of the file system.
-    Inotify,
+    FileEvents,
 }
 
 impl InHand {
@@ -120,7 +120,7 @@ impl Engine {
             InHand::Nothing => None,
             InHand::Stream(cursor) => self.next_of_stream(cursor),
             InHand::Udp(cursor) => self.next_of_udp(cursor),
-            InHand::Inotify => {
+            InHand::FileEvents => {
                 let event = self.next_fs_event();
                 if event.is_none() {
                     self.in_hand = InHand::Nothing;

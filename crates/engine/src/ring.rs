@@ -46,7 +46,7 @@ impl RingState {
             let setting = setting.trim_start();
             leading_number(setting.strip_prefix('+').unwrap_or(setting)) > 0
         });
-        let ring = is_wanted.then(|| Ring::new(&mailbox.eventfd).and_then(fallible::try_box));
+        let ring = is_wanted.then(|| Ring::new(&mailbox.waker).and_then(fallible::try_box));
         match ring {
             Some(Ok(ring)) => RingState::Made(LoopRing { ring, due: 0 }),
             _ => RingState::Never,
@@ -140,7 +140,7 @@ impl Engine {
             return Ok(());
         };
         if ring.is_ours() {
-            return ring.wake_through(&self.driver.sources.receiver.mailbox.eventfd);
+            return ring.wake_through(&self.driver.sources.receiver.mailbox.waker);
         }
         self.requests.end_all(ring.requests() as u32);
         self.driver.sources.ring = RingState::Permitted;

@@ -304,11 +304,11 @@ impl Engine {
                         self.process_ready(process, Err(error));
                     }
                 }
-                Owner::Inotify => {
+                Owner::FileWatcher => {
                     if let Pending::Refused(error) = why {
-                        self.inotify_refused(error);
+                        self.file_watcher_refused(error);
                     }
-                    self.in_hand = InHand::Inotify;
+                    self.in_hand = InHand::FileEvents;
                     event = self.go_on();
                 }
                 Owner::Stream(stream) => {
@@ -368,7 +368,7 @@ impl Engine {
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
         let mut event = self.go_on();
         while event.is_none() {
-            let Some((watcher, owner, mask)) = self.driver.next_ready() else {
+            let Some((watcher, owner, ready)) = self.driver.next_ready() else {
                 if !self.driver.is_batch_full() || run.polls == MAX_POLLS {
                     self.driver.end_batch();
                     return None;
@@ -378,19 +378,19 @@ impl Engine {
                 continue;
             };
             match owner {
-                Owner::Poll(index) => event = Some(self.poll_event(watcher, index, Ok(mask))),
-                Owner::Process(process) => self.process_ready(process, Ok(mask)),
-                Owner::Inotify => {
-                    self.inotify_ready();
-                    self.in_hand = InHand::Inotify;
+                Owner::Poll(index) => event = Some(self.poll_event(watcher, index, Ok(ready))),
+                Owner::Process(process) => self.process_ready(process, Ok(ready)),
+                Owner::FileWatcher => {
+                    self.file_watcher_ready();
+                    self.in_hand = InHand::FileEvents;
                     event = self.go_on();
                 }
                 Owner::Stream(stream) => {
-                    self.in_hand = InHand::Stream(self.stream_ready(stream, mask));
+                    self.in_hand = InHand::Stream(self.stream_ready(stream, ready));
                     event = self.go_on();
                 }
                 Owner::Udp(udp) => {
-                    self.in_hand = InHand::Udp(self.udp_ready(udp, mask));
+                    self.in_hand = InHand::Udp(self.udp_ready(udp, ready));
                     event = self.go_on();
                 }
             }

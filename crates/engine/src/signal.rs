@@ -257,8 +257,8 @@ impl Engine {
 
     fn subscribe(&mut self) -> Result<(), Errno> {
         if self.driver.sources.signals.subscription.is_none() {
-            let eventfd = self.driver.sources.receiver.mailbox.eventfd.clone();
-            self.driver.sources.signals.subscription = Some(Subscription::new(eventfd)?);
+            let waker = self.driver.sources.receiver.mailbox.waker.clone();
+            self.driver.sources.signals.subscription = Some(Subscription::new(waker)?);
         }
         Ok(())
     }

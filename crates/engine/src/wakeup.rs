@@ -29,7 +29,7 @@ pub(crate) struct Receiver {
     left: u64,
     /// Cells of completed requests that have not been handed out yet, first completed first.
     completed: u32,
-    /// Whether the eventfd may have been written to since the poller last looked at it. Until
+    /// Whether the waker may have been signalled since the poller last looked at it. Until
     /// the poller has looked again, our descriptor may stay readable to others.
     pub(crate) signalled: bool,
     /// Whether the last wait for events has brought sends: more may be on their way.
@@ -319,10 +319,10 @@ impl Receiver {
         }
     }
 
-    /// Gives a child process an eventfd of its own and forgets what was sent before, and
+    /// Gives a child process a waker of its own and forgets what was sent before, and
     /// the requests in progress: the threads that have them are not in this process.
     pub(crate) fn fork(&mut self) -> Result<(), Errno> {
-        self.mailbox.eventfd.renew()?;
+        self.mailbox.waker.renew()?;
         // The parent's wake-up may have been on its way; the next send has to be ours.
         self.begin_sleep();
         while self.next().is_some() {}
@@ -501,7 +501,7 @@ mod tests {
                 assert!(receiver.fall_asleep());
                 tickets.push(ticket);
                 receiver.mailbox.send(tickets[sent as usize]);
-                assert_eq!(receiver.mailbox.eventfd.count(), 1);
+                assert_eq!(receiver.mailbox.waker.count(), 1);
                 receiver.collect();
                 let mut delivered: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
                 assert!(delivered.contains(&Token(sent.into())), "{delivered:?}");
@@ -557,7 +557,7 @@ mod tests {
             }
         });
         assert!(!receiver.fall_asleep(), "there is something to do");
-        let wake_ups = receiver.mailbox.eventfd.count();
+        let wake_ups = receiver.mailbox.waker.count();
         assert!((1..=4).contains(&wake_ups), "one for each who came first");
         assert_eq!(receiver.collect_requests(), 500);
         let told: Vec<_> = std::iter::from_fn(|| receiver.next_request()).collect();

@@ -7,10 +7,10 @@
 //! Measured with a hundred flows (docs/PERFORMANCE.md): edge-triggered they slept 48,000 to 52,000 times in the time in
 //! which they do 34,000 times level-triggered, and moved a tenth less.
 //!
-//! Without this file, [`Trigger::Flow`] and the calls of [`Driver::transferred`], connections would stay edge-triggered.
+//! Without this file, [`Reports::Flow`] and the calls of [`Driver::transferred`], connections would stay edge-triggered.
 
 use super::Driver;
-use super::watchers::Trigger;
+use super::watchers::Reports;
 
 /// So many transfers in a row that go the same way make a flow. Other values were not measured.
 const FLOW: u8 = 64;
@@ -38,13 +38,13 @@ impl Driver {
         let flow = &mut watcher.flow;
         if flow.way != way {
             (flow.way, flow.in_a_row) = (way, 0);
-            if watcher.trigger == Trigger::Flow {
-                self.set_trigger(index, Trigger::Edge);
+            if watcher.reports == Reports::Flow {
+                self.set_reports(index, Reports::Edge);
             }
         } else if flow.in_a_row < FLOW {
             flow.in_a_row += 1;
-            if flow.in_a_row == FLOW && watcher.trigger == Trigger::Edge {
-                self.set_trigger(index, Trigger::Flow);
+            if flow.in_a_row == FLOW && watcher.reports == Reports::Edge {
+                self.set_reports(index, Reports::Flow);
             }
         }
     }

@@ -19,7 +19,7 @@
 //! | `watchers.rs` | the table of watchers |
 //! | `registration.rs` | what watchers want, and what the poller is told of it |
 //! | `flow.rs` | connections whose bytes go one way |
-//! | `sources.rs` | what comes from other threads, signals, children and the io_uring |
+//! | `sources.rs` | what comes from other threads, signals, children and the ring |
 //! | `wait.rs` | spinning, sleeping, and recovering from a broken poller |
 
 mod flow;
@@ -34,7 +34,8 @@ pub(crate) use watchers::{Owner, Pending};
 
 use crate::metrics::{IdleTime, Metrics, Waits};
 use crate::patience::{Patience, Spinning};
-use crate::poller::{Call, Mechanism, Poller, Sim};
+use crate::poller::{Call, Capability, Mechanism, Poller, Sim};
+use crate::readiness::Readiness;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd};
@@ -158,7 +159,7 @@ impl Driver {
 
     /// Whether an event says of a socket that it has failed.
     pub(crate) fn tells_errors(&self) -> bool {
-        self.poller.tells_errors()
+        self.poller.can(Capability::Errors)
     }
 
     /// Whether descriptors of the real kernel can be watched.
@@ -167,8 +168,8 @@ impl Driver {
     }
 
     /// A run begins: senders need not wake the loop. A run that does not sleep has the poller look at
-    /// the eventfd in any case: an embedding program may be waiting for our descriptor, and a sender may be about
-    /// to write to the eventfd for what the loop has seen already.
+    /// the waker in any case: an embedding program may be waiting for our descriptor, and a sender may be about
+    /// to signal the waker for what the loop has seen already.
     pub(crate) fn begin_run(&mut self, sleeps: bool) {
         self.sources.receiver.awake();
         if !sleeps {
@@ -240,13 +241,13 @@ impl Driver {
         self.poller.clear();
     }
 
-    /// The next event of the batch that is wanted: its watcher, the watcher's owner and the mask.
+    /// The next event of the batch that is wanted: its watcher, the watcher's owner and what is ready.
     #[inline]
-    pub(crate) fn next_ready(&mut self) -> Option<(u32, Owner, u32)> {
+    pub(crate) fn next_ready(&mut self) -> Option<(u32, Owner, Readiness)> {
         loop {
-            let (mask, data) = self.poller.next()?;
-            if let Some((index, mask)) = self.matching(mask, data) {
-                return Some((index, self.watchers.slab[index].owner, mask));
+            let (ready, data) = self.poller.next()?;
+            if let Some((index, ready)) = self.matching(ready, data) {
+                return Some((index, self.watchers.slab[index].owner, ready));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What watchers want, and what the poller is told of it.
 //!
-//! The two are brought together lazily. Widening a mask waits until right before the next poll, so that
+//! The two are brought together lazily. Widening an interest waits until right before the next poll, so that
 //! stopping and starting again within a turn costs nothing. Narrowing waits until an event arrives that is not
 //! wanted.
 //!
@@ -9,9 +9,10 @@
 //! loop gains 10, 8 and 3 to 7 % by it at 1, 50 and 500 connections (docs/PERFORMANCE.md).
 
 use super::Driver;
-use super::watchers::{ASKABLE, Owner, Pending, REMINDER, STOPPERS, Trigger, UNASKED, Watchers};
+use super::watchers::{Owner, Pending, REMINDER, Reports, Watchers, stoppers};
+use crate::poller::Capability;
+use crate::readiness::{Interest, Readiness};
 use crate::slab::NIL;
-use blacklight_sys::poll::{POLLIN, POLLPRI};
 use blacklight_sys::{Errno, RawFd};
 
 impl Driver {
@@ -41,7 +42,7 @@ impl Driver {
 
     /// What the watcher watches for.
     #[inline]
-    pub(crate) fn wanted(&self, index: u32) -> u32 {
+    pub(crate) fn wanted(&self, index: u32) -> Interest {
         self.watchers.slab[index].wanted
     }
 
@@ -51,13 +52,13 @@ impl Driver {
         self.watchers.feed(index, why);
     }
 
-    /// Watches for `mask`, in place of what was watched for before. `EEXIST` if another
+    /// Watches for `interest`, in place of what was watched for before. `EEXIST` if another
     /// watcher has the descriptor.
-    pub(crate) fn want_only(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
-        debug_assert!(mask & ASKABLE != 0 && mask & !ASKABLE == 0);
+    pub(crate) fn want_only(&mut self, index: u32, interest: Interest) -> Result<(), Errno> {
+        debug_assert!(!interest.is_empty());
         self.take_descriptor(index)?;
         let watcher = &mut self.watchers.slab[index];
-        watcher.wanted = mask;
+        watcher.wanted = interest;
         if watcher.is_untold() && watcher.queued == NIL {
             watcher.queued = self.watchers.changes.len() as u32;
             self.watchers.changes.push(index);
@@ -68,25 +69,26 @@ impl Driver {
         Ok(())
     }
 
-    /// Watches for `mask` too.
-    pub(crate) fn want(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
-        self.want_only(index, self.wanted(index) | mask)
+    /// Watches for `interest` too.
+    pub(crate) fn want(&mut self, index: u32, interest: Interest) -> Result<(), Errno> {
+        self.want_only(index, self.wanted(index) | interest)
     }
 
-    /// Does not watch for `mask` any more. The poller hears of it when that matters.
-    pub(crate) fn unwant(&mut self, index: u32, mask: u32) {
-        self.watchers.slab[index].wanted &= !mask;
+    /// Does not watch for `interest` any more. The poller hears of it when that matters.
+    pub(crate) fn unwant(&mut self, index: u32, interest: Interest) {
+        let wanted = &mut self.watchers.slab[index].wanted;
+        *wanted = wanted.without(interest);
     }
 
     /// As [`want`](Driver::want) for a watcher that was stopped. Meanwhile the program may
-    /// have put another file in the descriptor's place, by dup2(2), of which epoll knows nothing:
-    /// the descriptor is registered anew, once in a turn. The other mechanisms go by the number.
-    pub(crate) fn want_anew(&mut self, index: u32, mask: u32) -> Result<(), Errno> {
-        if self.poller.supports_edges() {
+    /// have put another file in the descriptor's place, by dup2(2), which a poller that reports edges
+    /// does not notice: the descriptor is registered anew, once in a turn. The other pollers go by the number.
+    pub(crate) fn want_anew(&mut self, index: u32, interest: Interest) -> Result<(), Errno> {
+        if self.poller.can(Capability::Edges) {
             let watcher = &mut self.watchers.slab[index];
-            watcher.is_doubtful = watcher.current != 0;
+            watcher.is_doubtful = !watcher.current.is_empty();
         }
-        self.want(index, mask)
+        self.want(index, interest)
     }
 
     /// Makes the watcher its descriptor's only one. A watcher that had the descriptor before and wants
@@ -95,7 +97,7 @@ impl Driver {
         let fd = self.watchers.make_room(self.watchers.slab[index].fd)?;
         let holder = self.watchers.by_fd[fd];
         if holder != NIL && holder != index {
-            if self.watchers.slab[holder].wanted != 0 {
+            if !self.watchers.slab[holder].wanted.is_empty() {
                 return Err(Errno::EEXIST);
             }
             // Its pending callback, if it has one, still comes.
@@ -135,7 +137,7 @@ impl Driver {
         self.watchers.remove(index);
     }
 
-    /// Tells the poller which wanted masks have changed. If the poller refuses a descriptor, its owner hears
+    /// Tells the poller which wanted interests have changed. If the poller refuses a descriptor, its owner hears
     /// of it in a pending callback.
     #[inline]
     pub(super) fn flush(&mut self) {
@@ -154,15 +156,15 @@ impl Driver {
             if !watcher.is_untold() {
                 continue;
             }
-            let asked = watcher.asked();
-            let events = asked | watcher.flag();
-            let result = if watcher.current == 0 {
+            let (asked, trigger) = (watcher.asked(), watcher.trigger());
+            let result = if watcher.current.is_empty() {
                 self.watchers.epochs = epoch;
                 watcher.epoch = epoch;
-                self.poller.add(watcher.fd, events, data(index, epoch))
+                self.poller
+                    .add(watcher.fd, asked, trigger, data(index, epoch))
             } else {
                 let data = data(index, watcher.epoch);
-                self.poller.modify(watcher.fd, events, data)
+                self.poller.modify(watcher.fd, asked, trigger, data)
             };
             watcher.is_doubtful = false;
             match result {
@@ -173,45 +175,48 @@ impl Driver {
         self.watchers.changes.clear();
     }
 
-    /// The watcher that an event is for and the mask to be delivered, unless the event is out of date or
+    /// The watcher that an event is for and the readiness to be delivered, unless the event is out of date or
     /// not wanted.
     #[inline]
-    pub(super) fn matching(&mut self, mask: u32, data: u64) -> Option<(u32, u32)> {
+    pub(super) fn matching(&mut self, ready: Readiness, data: u64) -> Option<(u32, Readiness)> {
         let index = self.watchers.registered(data)?;
         let watcher = &self.watchers.slab[index];
         let reported = match watcher.keeps_left() {
-            true => self.watchers.add_left(index, mask),
-            false => mask,
+            true => self.watchers.add_left(index, ready),
+            false => ready,
         };
         let watcher = &mut self.watchers.slab[index];
-        let events = reported & (watcher.wanted | UNASKED);
-        if events & ASKABLE != 0 {
+        let events = reported.for_interest(watcher.wanted);
+        if events.intersects(Interest::ALL) {
             return Some((index, events));
         }
-        if events != 0 && watcher.wanted != 0 {
+        if !events.is_empty() && !watcher.wanted.is_empty() {
             // The kernel may report a bare error or hang-up when all bytes have been read.
             // The owner finds out by doing what it wanted to do. Only the kernel knows whether
             // there is urgent data.
-            return Some((index, events | (watcher.wanted & !POLLPRI)));
+            let wanted = watcher.wanted.without(Interest::PRIORITIZED);
+            return Some((index, events | wanted.into()));
         }
-        if mask == REMINDER {
+        if ready == REMINDER {
             return None;
         }
-        if watcher.wanted == 0 {
-            watcher.current = 0;
-            watcher.left = 0;
+        if watcher.wanted.is_empty() {
+            watcher.current = Interest::NONE;
+            watcher.left = Readiness::NONE;
             self.poller.remove(watcher.fd);
             return None;
         }
         let kept = match watcher.follows_edges() {
-            true => watcher.wanted | STOPPERS,
+            true => watcher.wanted | stoppers(),
             false => watcher.wanted,
         };
-        let asked = kept | watcher.flag();
-        if kept != watcher.current && self.poller.modify(watcher.fd, asked, data).is_ok() {
-            watcher.current = kept;
-            // The kernel reports again what there is of that.
-            watcher.left = 0;
+        if kept != watcher.current {
+            let trigger = watcher.trigger();
+            if (self.poller.modify(watcher.fd, kept, trigger, data)).is_ok() {
+                watcher.current = kept;
+                // The kernel reports again what there is of that.
+                watcher.left = Readiness::NONE;
+            }
         }
         None
     }
@@ -219,8 +224,8 @@ impl Driver {
     /// Makes the watcher edge-triggered, if the poller can do that. From now on its owner says each
     /// time when it has [used up](Driver::used_up) what was reported.
     pub(crate) fn follow_edges(&mut self, index: u32) {
-        if self.poller.supports_edges() && !self.is_embedded {
-            self.set_trigger(index, Trigger::Edge);
+        if self.poller.can(Capability::Edges) && !self.is_embedded {
+            self.set_reports(index, Reports::Edge);
         }
     }
 
@@ -236,39 +241,45 @@ impl Driver {
     /// descriptor.
     pub(crate) fn report_once(&mut self, index: u32) {
         if !self.is_embedded {
-            self.watchers.slab[index].trigger = Trigger::Once;
+            self.watchers.slab[index].reports = Reports::Once;
         }
     }
 
     /// Makes the watcher level-triggered.
     pub(crate) fn follow_levels(&mut self, index: u32) {
-        if self.watchers.slab[index].trigger != Trigger::Level {
-            self.set_trigger(index, Trigger::Level);
+        if self.watchers.slab[index].reports != Reports::Level {
+            self.set_reports(index, Reports::Level);
         }
     }
 
     #[cold]
-    pub(super) fn set_trigger(&mut self, index: u32, trigger: Trigger) {
+    pub(super) fn set_reports(&mut self, index: u32, reports: Reports) {
         let watcher = &mut self.watchers.slab[index];
-        watcher.trigger = trigger;
+        watcher.reports = reports;
         // The kernel reports again what there is.
-        watcher.left = 0;
-        if watcher.wanted == 0 {
+        watcher.left = Readiness::NONE;
+        if watcher.wanted.is_empty() {
             self.withdraw(index);
-        } else if watcher.current != 0 {
-            let asked = watcher.asked();
+        } else if !watcher.current.is_empty() {
+            let (asked, trigger) = (watcher.asked(), watcher.trigger());
             let data = data(index, watcher.epoch);
-            match (self.poller).modify(watcher.fd, asked | watcher.flag(), data) {
+            match (self.poller).modify(watcher.fd, asked, trigger, data) {
                 Ok(()) => watcher.current = asked,
                 Err(error) => self.watchers.feed(index, Pending::Refused(error)),
             }
         }
     }
 
-    /// Nothing of `bits` is left, until the kernel reports it again.
+    /// Nothing of `interest` is left, until the kernel reports it again.
     #[inline]
-    pub(crate) fn used_up(&mut self, index: u32, bits: u32) {
-        self.watchers.slab[index].left &= !bits;
+    pub(crate) fn used_up(&mut self, index: u32, interest: Interest) {
+        let left = &mut self.watchers.slab[index].left;
+        *left = left.without(interest);
+    }
+
+    /// Nothing of what the kernel has reported is left, not even an error.
+    pub(crate) fn all_used_up(&mut self, index: u32) {
+        self.watchers.slab[index].left = Readiness::NONE;
     }
 
     /// A read was shorter than its room. There is nothing more to read, unless an end, an error or urgent
@@ -276,8 +287,11 @@ impl Driver {
     #[inline]
     pub(crate) fn read_short(&mut self, index: u32) {
         let watcher = &mut self.watchers.slab[index];
-        if watcher.left & (STOPPERS | UNASKED) == 0 {
-            watcher.left &= !POLLIN;
+        if !watcher
+            .left
+            .intersects(Readiness::TROUBLE | stoppers().into())
+        {
+            watcher.left = watcher.left.without(Interest::READABLE);
         }
     }
 
@@ -286,9 +300,9 @@ impl Driver {
     /// if a callback has begun another run.
     #[inline]
     pub(super) fn keep_rest(&mut self) {
-        while let Some((mask, data)) = self.poller.next() {
+        while let Some((ready, data)) = self.poller.next() {
             if let Some(index) = self.watchers.reported_once(data) {
-                self.watchers.add_left(index, mask);
+                self.watchers.add_left(index, ready);
             }
         }
     }
@@ -319,13 +333,13 @@ impl Driver {
         watchers.changes.try_reserve(watchers.slab.capacity())?;
         for index in 0..watchers.slab.capacity() as u32 {
             let watcher = &mut watchers.slab[index];
-            watcher.current = 0;
-            watcher.left = 0;
-            if !self.poller.supports_edges() && watcher.trigger != Trigger::Once {
-                watcher.trigger = Trigger::Level;
+            watcher.current = Interest::NONE;
+            watcher.left = Readiness::NONE;
+            if !self.poller.can(Capability::Edges) && watcher.reports != Reports::Once {
+                watcher.reports = Reports::Level;
             }
             watcher.queued = NIL;
-            if watcher.wanted != 0 {
+            if !watcher.wanted.is_empty() {
                 watcher.queued = watchers.changes.len() as u32;
                 watchers.changes.push(index);
             }

@@ -3,10 +3,10 @@
 //! | source | events come from | they are collected into |
 //! | --- | --- | --- |
 //! | pool | workers, through the mailbox | `Receiver` (`work.rs`) |
-//! | ring | the kernel, through the io_uring | the ring itself (`ring.rs`) |
+//! | ring | the kernel, through the ring | the ring itself (`ring.rs`) |
 //! | asyncs | any thread, through the mailbox | `Receiver` (`wakeup.rs`) |
 //! | signals | the signal handler, through its inbox | `Signals` (`signal.rs`) |
-//! | exits | watchers of pidfds and SIGCHLD, in the loop's own thread | `Processes` (`process.rs`) |
+//! | exits | watchers of children and SIGCHLD, in the loop's own thread | `Processes` (`process.rs`) |
 //!
 //! Each answers three questions, and a new source is a new row in each of them: has it news ([`Sources::has_arrived`] and
 //! [`Sources::has_collected`]), collect ([`Sources::collect`]), next event ([`Engine::next_of`]).
@@ -114,7 +114,7 @@ impl Sources {
             Source::Asyncs => self.receiver.collect(),
             Source::Signals => {
                 if self.signals.collect() {
-                    // The handler has written to the eventfd, and the poller may not have looked at it yet.
+                    // The handler has signalled the waker, and the poller may not have looked at it yet.
                     self.receiver.signalled = true;
                 }
             }

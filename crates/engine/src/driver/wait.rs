@@ -4,7 +4,7 @@ use super::Driver;
 use super::sources::Sources;
 use crate::mailbox::Mailbox;
 use crate::patience::{Awaited, Awaits, Clocks, Expected};
-use crate::poller::Poller;
+use crate::poller::{Capability, Poller};
 use crate::pool::Pool;
 use blacklight_sys::{Errno, Timeout, clock};
 
@@ -121,7 +121,7 @@ impl Driver {
         let may_spin = *timeout != Some(0)
             && expected != Expected::Anything
             && !has_mail
-            && self.poller.may_look();
+            && self.poller.can(Capability::CheapLooks);
         if may_spin {
             if self.spin_for_io(*timeout, expected) {
                 return;
@@ -233,7 +233,8 @@ impl Driver {
         if is_timed {
             self.waits.idle_time.enter(self.poller.now_ns());
         }
-        let is_sampled = sleeps && self.poller.may_look() && self.patience.samples_sleep();
+        let is_sampled =
+            sleeps && self.poller.can(Capability::CheapLooks) && self.patience.samples_sleep();
         let before = is_sampled.then(|| self.clocks());
         let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
         self.update_time();

@@ -1,6 +1,6 @@
 //! Watchers: the loop's interest in file descriptors.
 //!
-//! A watcher has a *wanted* mask, which its owner sets, and a *current* mask, which the
+//! A watcher has a *wanted* interest, which its owner sets, and a *current* interest, which the
 //! poller knows. `registration.rs` brings the two together.
 //!
 //! Every registration has an *epoch*, which goes to the poller with the watcher's index and
@@ -11,22 +11,22 @@
 //! At most one started watcher exists per descriptor.
 //!
 //! A watcher is level-triggered to its owner. To the kernel it may be edge-triggered or one-shot
-//! ([`Trigger`]). What the kernel has then reported and the owner has not used up is kept in the
+//! ([`Reports`]). What the kernel has then reported and the owner has not used up is kept in the
 //! watcher, as `left`, and is reported to the owner again in every turn as long as it is wanted.
 
 use super::flow::Flow;
+use crate::readiness::{Interest, Readiness, Trigger};
 use crate::slab::{NIL, Slab};
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
-use blacklight_sys::{Errno, RawFd, epoll};
+use blacklight_sys::{Errno, RawFd};
 use std::collections::VecDeque;
 
-/// What watchers can ask for. Errors and hang-ups come unasked.
-pub(super) const ASKABLE: u32 = POLLIN | POLLOUT | POLLPRI | POLLRDHUP;
-pub(super) const UNASKED: u32 = POLLERR | POLLHUP | POLLNVAL;
-/// Asked for by every edge-triggered watcher: conditions that end a read before all bytes are read.
-pub(super) const STOPPERS: u32 = POLLRDHUP | POLLPRI;
-/// The mask of an event that repeats what a watcher has left.
-pub(super) const REMINDER: u32 = 0;
+/// What an event reports that repeats what a watcher has left.
+pub(super) const REMINDER: Readiness = Readiness::NONE;
+
+/// What every edge-triggered watcher asks for too: conditions that end a read before all bytes are read.
+pub(super) fn stoppers() -> Interest {
+    Interest::DISCONNECT | Interest::PRIORITIZED
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Owner {
@@ -34,8 +34,8 @@ pub(crate) enum Owner {
     Poll(u32),
     /// A stream, by its index in the table of streams.
     Stream(u32),
-    /// The file system event handles' common instance.
-    Inotify,
+    /// The file watcher of all file system event handles.
+    FileWatcher,
     /// A child process, by its index in the table of processes.
     Process(u32),
     /// A UDP handle, by its index in the table of those.
@@ -51,9 +51,9 @@ pub(crate) enum Pending {
     Fed,
 }
 
-/// How the kernel is to report readiness.
+/// How readiness is to be reported to a watcher.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Trigger {
+pub(super) enum Reports {
     /// In every wait, as long as it lasts.
     Level,
     /// When it begins.
@@ -68,11 +68,11 @@ pub(super) enum Trigger {
 pub(super) struct Watcher {
     pub(super) fd: RawFd,
     pub(super) owner: Owner,
-    pub(super) wanted: u32,
-    pub(super) current: u32,
+    pub(super) wanted: Interest,
+    pub(super) current: Interest,
     /// What has been reported and not used up, if the kernel does not report it again.
-    pub(super) left: u32,
-    pub(super) trigger: Trigger,
+    pub(super) left: Readiness,
+    pub(super) reports: Reports,
     pub(super) flow: Flow,
     /// In the list of watchers that may have something left.
     pub(super) is_noted: bool,
@@ -90,7 +90,7 @@ pub(super) struct Watchers {
     pub(super) slab: Slab<Watcher>,
     /// The started watcher of each descriptor.
     pub(super) by_fd: Vec<u32>,
-    /// Watchers whose wanted mask the poller has to hear of.
+    /// Watchers whose wanted interest the poller has to hear of.
     pub(super) changes: Vec<u32>,
     /// Watchers whose owners are to be called outside of the poll phase. Some may have been taken back
     /// since, and stand here for nothing.
@@ -104,39 +104,40 @@ pub(super) struct Watchers {
 
 impl Watcher {
     /// What the kernel is asked for on the watcher's behalf.
-    pub(super) fn asked(&self) -> u32 {
-        match self.trigger {
-            Trigger::Edge if self.is_doubtful => self.wanted | POLLIN | STOPPERS,
-            Trigger::Edge => self.wanted | self.current | POLLIN | STOPPERS,
-            Trigger::Level | Trigger::Flow | Trigger::Once => self.wanted,
+    pub(super) fn asked(&self) -> Interest {
+        let reading = Interest::READABLE | stoppers();
+        match self.reports {
+            Reports::Edge if self.is_doubtful => self.wanted | reading,
+            Reports::Edge => self.wanted | self.current | reading,
+            Reports::Level | Reports::Flow | Reports::Once => self.wanted,
         }
     }
 
-    /// How the kernel is asked for that.
-    pub(super) fn flag(&self) -> u32 {
-        match self.trigger {
-            Trigger::Edge => epoll::EDGE,
-            Trigger::Once => epoll::ONCE,
-            Trigger::Level | Trigger::Flow => 0,
+    /// When the kernel is to report it.
+    pub(super) fn trigger(&self) -> Trigger {
+        match self.reports {
+            Reports::Edge => Trigger::Edge,
+            Reports::Once => Trigger::Once,
+            Reports::Level | Reports::Flow => Trigger::Level,
         }
     }
 
     /// Whether what the kernel has reported is kept here, since the kernel does not repeat it.
     pub(super) fn keeps_left(&self) -> bool {
-        matches!(self.trigger, Trigger::Edge | Trigger::Once)
+        matches!(self.reports, Reports::Edge | Reports::Once)
     }
 
     pub(super) fn follows_edges(&self) -> bool {
-        self.trigger == Trigger::Edge
+        self.reports == Reports::Edge
     }
 
     pub(super) fn has_left(&self) -> bool {
-        self.left & self.wanted != 0
+        self.left.intersects(self.wanted)
     }
 
     /// Wants something that the poller does not know of, or not for sure.
     pub(super) fn is_untold(&self) -> bool {
-        self.wanted & !self.current != 0 || self.is_doubtful && self.wanted != 0
+        !self.current.contains(self.wanted) || self.is_doubtful && !self.wanted.is_empty()
     }
 }
 
@@ -180,10 +181,10 @@ impl Watchers {
         let watcher = Watcher {
             fd,
             owner,
-            wanted: 0,
-            current: 0,
-            left: 0,
-            trigger: Trigger::Level,
+            wanted: Interest::NONE,
+            current: Interest::NONE,
+            left: Readiness::NONE,
+            reports: Reports::Level,
             flow: Flow::default(),
             is_noted: false,
             is_doubtful: false,
@@ -198,7 +199,7 @@ impl Watchers {
     pub(super) fn is_taken(&self, fd: RawFd, by_other_than: u32) -> bool {
         let taken = usize::try_from(fd).ok().and_then(|fd| self.by_fd.get(fd));
         taken.is_some_and(|&watcher| {
-            watcher != NIL && watcher != by_other_than && self.slab[watcher].wanted != 0
+            watcher != NIL && watcher != by_other_than && !self.slab[watcher].wanted.is_empty()
         })
     }
 
@@ -239,7 +240,7 @@ impl Watchers {
             return None;
         }
         let watcher = &self.slab[index];
-        (watcher.epoch == epoch && watcher.current != 0).then_some(index)
+        (watcher.epoch == epoch && !watcher.current.is_empty()).then_some(index)
     }
 
     /// The watcher of a registration that still holds, if the kernel does not repeat its events.
@@ -250,10 +251,10 @@ impl Watchers {
 
     /// Remembers what the kernel has reported, and returns all that has not been used up.
     #[inline]
-    pub(super) fn add_left(&mut self, index: u32, mask: u32) -> u32 {
+    pub(super) fn add_left(&mut self, index: u32, ready: Readiness) -> Readiness {
         self.note(index);
         let watcher = &mut self.slab[index];
-        watcher.left |= mask;
+        watcher.left |= ready;
         watcher.left
     }
 
@@ -296,8 +297,8 @@ impl Watchers {
     /// Makes the watcher want nothing any more. Returns its descriptor if the poller knows it.
     pub(super) fn withdraw(&mut self, index: u32) -> Option<RawFd> {
         let watcher = &mut self.slab[index];
-        watcher.wanted = 0;
-        watcher.left = 0;
+        watcher.wanted = Interest::NONE;
+        watcher.left = Readiness::NONE;
         watcher.is_doubtful = false;
         let (fd, current) = (watcher.fd, std::mem::take(&mut watcher.current));
         if let Ok(at) = usize::try_from(fd)
@@ -305,7 +306,7 @@ impl Watchers {
         {
             self.by_fd[at] = NIL;
         }
-        (current != 0).then_some(fd)
+        (!current.is_empty()).then_some(fd)
     }
 
     /// Gives the place of a stopped watcher back.

@@ -20,9 +20,9 @@ use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
+use crate::readiness::Interest;
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::file_watch::{Changes, FileWatcher, Folder, MIN_ROOM, Record};
-use blacklight_sys::poll::POLLIN;
 use blacklight_sys::{Errno, RawFd, fallible};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{CStr, CString};
@@ -454,7 +454,10 @@ impl Engine {
         self.ensure_file_watcher()?;
         let token = self.handles[index].token;
         let monitor = self.fs_events.start(token, path, recursive)?;
-        if let Err(error) = self.driver.want_only(self.fs_events.watcher, POLLIN) {
+        if let Err(error) = self
+            .driver
+            .want_only(self.fs_events.watcher, Interest::READABLE)
+        {
             self.fs_events.stop(monitor);
             return Err(error);
         }
@@ -469,7 +472,7 @@ impl Engine {
             let fd: RawFd = files.fd();
             self.driver.check(fd)?;
             self.fs_events.batch.try_reserve_exact(BATCH)?;
-            self.fs_events.watcher = self.driver.add(fd, Owner::Inotify)?;
+            self.fs_events.watcher = self.driver.add(fd, Owner::FileWatcher)?;
             self.fs_events.files = Some(files);
         }
         Ok(())
@@ -514,12 +517,12 @@ impl Engine {
     }
 
     /// Begins to deal with what the kernel has to tell.
-    pub(crate) fn inotify_ready(&mut self) {
+    pub(crate) fn file_watcher_ready(&mut self) {
         self.fs_events.fill();
     }
 
     /// The poller cannot watch the file watcher's descriptor: every handle hears of it.
-    pub(crate) fn inotify_refused(&mut self, error: Errno) {
+    pub(crate) fn file_watcher_refused(&mut self, error: Errno) {
         for index in self.fs_events.indices() {
             if let Some(monitor) = self.fs_events.monitor_at(index) {
                 self.fs_events.report_unnamed(monitor, Err(error));

@@ -295,7 +295,7 @@ fn who_waits_for_the_descriptor_of_a_loop_at_rest_is_woken() {
         let sender = letter.send(&receiver.mailbox, ticket);
         if turn(&mut receiver).is_empty() {
             receiver.rest();
-            receiver.mailbox.eventfd.wait();
+            receiver.mailbox.waker.wait();
             receiver.awake();
             assert_eq!(turn(&mut receiver), [Token(0)]);
         }
@@ -374,7 +374,7 @@ fn fork(name: &'static str, places: Places, is_asleep: bool) {
             let sender = letter.send(&receiver.mailbox, tickets[0]);
             if is_asleep {
                 // Whoever waits for the loop's descriptor is woken.
-                receiver.mailbox.eventfd.wait();
+                receiver.mailbox.waker.wait();
                 receiver.awake();
                 assert_eq!(turn(&mut receiver), [Token(tickets[0].cell.into())]);
                 assert!(letter.is_here());

@@ -64,7 +64,7 @@ pub(crate) fn turn(receiver: &mut Receiver) -> Vec<Token> {
 pub(crate) fn run_until(receiver: &mut Receiver, mut is_done: impl FnMut(Token) -> bool) {
     loop {
         if receiver.fall_asleep() {
-            receiver.mailbox.eventfd.wait();
+            receiver.mailbox.waker.wait();
             receiver.awake();
         }
         let mut done = false;

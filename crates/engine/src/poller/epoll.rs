@@ -1,17 +1,35 @@
 //! epoll(7): the kernel keeps the set, and a wait costs as much as there are events.
 //!
-//! The eventfd is watched edge-triggered: each signal is one event and the counter need
+//! The waker is watched edge-triggered: each signal is one event and the counter need
 //! never be read, which saves a system call per wake-up.
 
-use super::{BATCH, Batch};
+use super::{BATCH, Batch, Capability, bits};
 use crate::mailbox::Mailbox;
-use blacklight_sys::epoll::{EDGE, Events};
-use blacklight_sys::poll::POLLIN;
+use crate::readiness::{Interest, Trigger};
+use blacklight_sys::epoll::{EDGE, Events, ONCE};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, epoll};
 
 /// The mailbox's word.
 const WAKE: u64 = u64::MAX;
+
+/// What the kernel is asked for.
+fn mask(interest: Interest, trigger: Trigger) -> u32 {
+    let flag = match trigger {
+        Trigger::Level => 0,
+        Trigger::Edge => EDGE,
+        Trigger::Once => ONCE,
+    };
+    bits::of(interest) | flag
+}
+
+/// What this mechanism can do.
+pub(super) fn can(what: Capability) -> bool {
+    matches!(
+        what,
+        Capability::Edges | Capability::Errors | Capability::CheapLooks
+    )
+}
 
 #[derive(Debug)]
 pub(crate) struct Epoll {
@@ -23,7 +41,8 @@ pub(crate) struct Epoll {
 impl Epoll {
     pub(super) fn new(mailbox: &Mailbox) -> Result<Epoll, Errno> {
         let epoll = epoll::Epoll::new()?;
-        epoll.add(mailbox.eventfd.fd(), POLLIN | EDGE, WAKE)?;
+        let wake = mask(Interest::READABLE, Trigger::Edge);
+        epoll.add(mailbox.waker.fd(), wake, WAKE)?;
         Ok(Epoll {
             epoll,
             events: Events::with_capacity(BATCH)?,
@@ -43,7 +62,14 @@ impl Epoll {
         }
     }
 
-    pub(super) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+    pub(super) fn add(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
+        let mask = mask(interest, trigger);
         match self.epoll.add(fd, mask, data) {
             // The number was watched before and has come back to us by way of dup(2).
             Err(Errno::EEXIST) => self.epoll.modify(fd, mask, data)?,
@@ -53,7 +79,14 @@ impl Epoll {
         Ok(())
     }
 
-    pub(super) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+    pub(super) fn modify(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
+        let mask = mask(interest, trigger);
         match self.epoll.modify(fd, mask, data) {
             // The program closed the descriptor and opened another under the same number.
             Err(Errno::ENOENT) => self.epoll.add(fd, mask, data),
@@ -89,7 +122,8 @@ impl Epoll {
         batch: &mut Batch,
     ) -> Result<(), Errno> {
         self.epoll.wait(&mut self.events, timeout, blocked)?;
-        batch.extend(self.events.iter().filter(|&(_, data)| data != WAKE));
+        let events = self.events.iter().filter(|&(_, data)| data != WAKE);
+        batch.extend(events.map(|(mask, data)| (bits::readiness(mask), data)));
         Ok(())
     }
 }

@@ -1,11 +1,15 @@
-//! Pollers: who tells which descriptors are ready, and what time it is.
+//! Pollers, which tell which descriptors are ready, and what time it is.
 //!
 //! One file per mechanism, all behind the methods of [`Poller`]. A poller keeps the set of
-//! watched descriptors with their masks (the kernel's poll bits) and an opaque word each,
+//! watched descriptors, each with its [`Interest`], its [`Trigger`] and an opaque word,
 //! and after each wait a batch of events, which stays in place until the next. It also
-//! watches the mailbox's eventfd, and sees to it that a wake-up that has been noticed is
-//! not noticed again; the engine itself looks into the mailbox.
+//! watches the mailbox's waker, and sees to it that a wake-up that has been noticed is
+//! not noticed again; the driver looks into the mailbox.
+//!
+//! What mechanisms differ in, each says by its [`Capability`]s. Nothing outside of this folder asks which
+//! mechanism is in use.
 
+mod bits;
 mod epoll;
 mod poll;
 mod select;
@@ -15,6 +19,7 @@ pub(crate) use sim::Call;
 pub use sim::{Action, Faults, Sim, Tally};
 
 use crate::mailbox::Mailbox;
+use crate::readiness::{Interest, Readiness, Trigger};
 use blacklight_sys::fallible::{self, Arc};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, clock, fd};
@@ -23,7 +28,7 @@ use blacklight_sys::{Errno, RawFd, Timeout, clock, fd};
 const BATCH: usize = 512;
 
 /// What a wait has brought: what is ready, and the word that came with the descriptor.
-type Batch = Vec<(u32, u64)>;
+type Batch = Vec<(Readiness, u64)>;
 
 /// The mechanisms there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +75,19 @@ impl Mechanism {
             Mechanism::Sim(_) => "sim",
         }
     }
+}
+
+/// What some mechanisms can do and others cannot. Whether a mechanism has a descriptor that another loop can
+/// wait for, [`Poller::backend_fd`] says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Capability {
+    /// Reports when a condition begins, and need not look at the descriptor on each wait. Such a mechanism
+    /// knows files, not numbers: it does not notice when a program puts another file behind a number.
+    Edges,
+    /// Says of a socket that it has failed. What select(2) says is the same for one that has not.
+    Errors,
+    /// A look costs no more than what it finds, so that it may pay to look again and again.
+    CheapLooks,
 }
 
 #[derive(Debug)]
@@ -162,13 +180,14 @@ impl Poller {
         }
     }
 
-    /// Whether a batch says of a socket that it has failed. What select(2) says is the same for
-    /// one that has not.
-    pub(crate) fn tells_errors(&self) -> bool {
+    /// Whether the mechanism can do this.
+    #[inline]
+    pub(crate) fn can(&self, what: Capability) -> bool {
         match &self.kind {
-            Kind::Epoll(_) | Kind::Poll(_) => true,
-            Kind::Sim(sim) => sim.uses_kernel(),
-            Kind::Select(_) => false,
+            Kind::Select(_) => select::can(what),
+            Kind::Poll(_) => poll::can(what),
+            Kind::Epoll(_) => epoll::can(what),
+            Kind::Sim(sim) => sim.can(what),
         }
     }
 
@@ -230,22 +249,25 @@ impl Poller {
     }
 
     /// Starts watching a descriptor.
-    pub(crate) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
-        each!(&mut self.kind, poller => poller.add(fd, mask, data))
+    pub(crate) fn add(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
+        each!(&mut self.kind, poller => poller.add(fd, interest, trigger, data))
     }
 
     /// Changes what a watched descriptor is watched for.
-    pub(crate) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
-        each!(&mut self.kind, poller => poller.modify(fd, mask, data))
-    }
-
-    /// Whether it can tell of changes only.
-    pub(crate) fn supports_edges(&self) -> bool {
-        match &self.kind {
-            Kind::Epoll(_) => true,
-            Kind::Sim(sim) => sim.uses_kernel(),
-            Kind::Select(_) | Kind::Poll(_) => false,
-        }
+    pub(crate) fn modify(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
+        each!(&mut self.kind, poller => poller.modify(fd, interest, trigger, data))
     }
 
     /// Whether it reaches a real kernel, and so can wait for what that has to tell.
@@ -265,17 +287,6 @@ impl Poller {
         }
     }
 
-    /// Whether being asked costs no more than what it tells, so that it may pay to
-    /// [look](Poller::look) again and again.
-    #[inline]
-    pub(crate) fn may_look(&self) -> bool {
-        match &self.kind {
-            Kind::Epoll(_) => true,
-            Kind::Sim(sim) => sim.may_spin(),
-            Kind::Select(_) | Kind::Poll(_) => false,
-        }
-    }
-
     /// Stops watching a descriptor, which may have been closed already.
     pub(crate) fn remove(&mut self, fd: RawFd) {
         each!(&mut self.kind, poller => poller.remove(fd));
@@ -286,7 +297,7 @@ impl Poller {
         match &mut self.kind {
             Kind::Epoll(epoll) => epoll.forget(),
             Kind::Sim(sim) => sim.forget(fd),
-            _ => self.remove(fd),
+            Kind::Select(_) | Kind::Poll(_) => self.remove(fd),
         }
     }
 
@@ -322,7 +333,7 @@ impl Poller {
         result
     }
 
-    /// Looks for events without waiting, where [that is cheap](Poller::may_look); how many there
+    /// Looks for events without waiting, where [that is cheap](Capability::CheapLooks); how many there
     /// are.
     #[inline]
     pub(crate) fn look(&mut self) -> Result<usize, Errno> {
@@ -342,14 +353,14 @@ impl Poller {
 
     /// The next event of the batch: what is ready, and the word that came with the descriptor.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<(u32, u64)> {
+    pub(crate) fn next(&mut self) -> Option<(Readiness, u64)> {
         let event = self.batch.get(self.next).copied()?;
         self.next += 1;
         Some(event)
     }
 
     /// The events of the batch that nobody has asked for.
-    pub(crate) fn rest(&self) -> &[(u32, u64)] {
+    pub(crate) fn rest(&self) -> &[(Readiness, u64)] {
         &self.batch[self.next..]
     }
 
@@ -364,7 +375,7 @@ impl Poller {
     }
 
     /// Adds an event to the batch.
-    pub(crate) fn push(&mut self, event: (u32, u64)) {
+    pub(crate) fn push(&mut self, event: (Readiness, u64)) {
         self.batch.push(event);
     }
 

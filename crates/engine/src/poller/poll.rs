@@ -1,16 +1,22 @@
 //! poll(2): we keep the set, as an array, and hand all of it to the kernel each time.
 //!
-//! The array's first entry is the eventfd. `places` finds a descriptor's entry; removing
+//! The array's first entry is the mailbox's waker. `places` finds a descriptor's entry; removing
 //! one moves the last into its place.
 
-use super::{BATCH, Batch};
+use super::{BATCH, Batch, Capability, bits};
 use crate::mailbox::Mailbox;
+use crate::readiness::{Interest, Trigger};
 use blacklight_sys::fallible::{self, Arc};
-use blacklight_sys::poll::{POLLIN, poll, pollfd};
+use blacklight_sys::poll::{poll, pollfd};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout};
 
 const NOWHERE: u32 = u32::MAX;
+
+/// What this mechanism can do.
+pub(super) fn can(what: Capability) -> bool {
+    what == Capability::Errors
+}
 
 #[derive(Debug)]
 pub(crate) struct Poll {
@@ -23,10 +29,10 @@ pub(crate) struct Poll {
     start: usize,
 }
 
-fn entry(fd: RawFd, mask: u32) -> pollfd {
+fn entry(fd: RawFd, interest: Interest) -> pollfd {
     pollfd {
         fd,
-        events: mask as i16,
+        events: bits::of(interest) as i16,
         revents: 0,
     }
 }
@@ -34,7 +40,7 @@ fn entry(fd: RawFd, mask: u32) -> pollfd {
 impl Poll {
     pub(super) fn new(mailbox: Arc<Mailbox>) -> Result<Poll, Errno> {
         let (mut fds, mut data) = (Vec::new(), Vec::new());
-        fallible::push(&mut fds, entry(mailbox.eventfd.fd(), POLLIN))?;
+        fallible::push(&mut fds, entry(mailbox.waker.fd(), Interest::READABLE))?;
         fallible::push(&mut data, 0)?;
         Ok(Poll {
             fds,
@@ -45,7 +51,13 @@ impl Poll {
         })
     }
 
-    pub(super) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+    pub(super) fn add(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        _trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
         let at = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         self.fds.try_reserve(1)?;
         self.data.try_reserve(1)?;
@@ -55,14 +67,20 @@ impl Poll {
         }
         debug_assert_eq!(self.places[at], NOWHERE, "fd {fd} is added twice");
         self.places[at] = self.fds.len() as u32;
-        self.fds.push(entry(fd, mask));
+        self.fds.push(entry(fd, interest));
         self.data.push(data);
         Ok(())
     }
 
-    pub(super) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+    pub(super) fn modify(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        _trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
         let place = self.places[fd as usize] as usize;
-        self.fds[place].events = mask as i16;
+        self.fds[place].events = bits::of(interest) as i16;
         self.data[place] = data;
         Ok(())
     }
@@ -90,13 +108,14 @@ impl Poll {
             return Ok(());
         }
         if self.fds[0].revents != 0 {
-            self.mailbox.eventfd.drain();
+            self.mailbox.waker.drain();
         }
         let watched = self.fds.len() - 1;
         let first = if self.start <= watched { self.start } else { 1 };
         for place in (first..=watched).chain(1..first) {
             if self.fds[place].revents != 0 {
-                batch.push((self.fds[place].revents as u16 as u32, self.data[place]));
+                let found = self.fds[place].revents as u16 as u32;
+                batch.push((bits::readiness(found), self.data[place]));
             }
             if batch.len() == BATCH {
                 self.start = place + 1;

@@ -6,10 +6,11 @@
 //! of those alone, which does not sleep, finds out what. A watcher that asks for nothing but disconnection is also woken by data, and the
 //! loop turns until somebody reads them: select cannot be asked for less.
 
-use super::Batch;
+use super::{Batch, Capability, bits};
 use crate::mailbox::Mailbox;
+use crate::readiness::{Interest, Readiness, Trigger};
 use blacklight_sys::fallible::Arc;
-use blacklight_sys::poll::{POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP, poll, pollfd};
+use blacklight_sys::poll::{poll, pollfd};
 use blacklight_sys::select::{FD_SETSIZE, FdSet, select};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, fd};
@@ -23,14 +24,19 @@ pub(super) fn check(fd: RawFd) -> Result<(), Errno> {
     }
 }
 
+/// What this mechanism can do.
+pub(super) fn can(_what: Capability) -> bool {
+    false
+}
+
 #[derive(Debug)]
 pub(crate) struct Select {
     mailbox: Arc<Mailbox>,
     read: FdSet,
     write: FdSet,
     except: FdSet,
-    /// Each watched descriptor's mask, or zero, and its word.
-    watched: Vec<(u32, u64)>,
+    /// Each watched descriptor's interest, or an empty one, and its word.
+    watched: Vec<(Interest, u64)>,
     count: usize,
     /// Those that select has found, for poll.
     found: Vec<pollfd>,
@@ -38,13 +44,13 @@ pub(crate) struct Select {
 
 impl Select {
     pub(super) fn new(mailbox: Arc<Mailbox>) -> Result<Select, Errno> {
-        let wake = mailbox.eventfd.fd();
+        let wake = mailbox.waker.fd();
         check(wake)?;
         let mut read = FdSet::new();
         read.insert(wake);
         let mut watched = Vec::new();
         watched.try_reserve_exact(FD_SETSIZE)?;
-        watched.resize(FD_SETSIZE, (0, 0));
+        watched.resize(FD_SETSIZE, (Interest::NONE, 0));
         let mut found = Vec::new();
         found.try_reserve_exact(FD_SETSIZE)?;
         Ok(Select {
@@ -58,25 +64,39 @@ impl Select {
         })
     }
 
-    pub(super) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+    pub(super) fn add(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
         check(fd)?;
         // What select would say about all descriptors at once, said about this one.
         if !fd::is_open(fd) {
             return Err(Errno::EBADF);
         }
         self.count += 1;
-        self.modify(fd, mask, data)
+        self.modify(fd, interest, trigger, data)
     }
 
-    pub(super) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+    pub(super) fn modify(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        _trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
         let put = |set: &mut FdSet, on: bool| match on {
             true => set.insert(fd),
             false => set.remove(fd),
         };
-        put(&mut self.read, mask & (POLLIN | POLLRDHUP) != 0);
-        put(&mut self.write, mask & POLLOUT != 0);
-        put(&mut self.except, mask & POLLPRI != 0);
-        self.watched[fd as usize] = (mask, data);
+        let reads =
+            interest.contains(Interest::READABLE) || interest.contains(Interest::DISCONNECT);
+        put(&mut self.read, reads);
+        put(&mut self.write, interest.contains(Interest::WRITABLE));
+        put(&mut self.except, interest.contains(Interest::PRIORITIZED));
+        self.watched[fd as usize] = (interest, data);
         Ok(())
     }
 
@@ -84,7 +104,7 @@ impl Select {
         self.read.remove(fd);
         self.write.remove(fd);
         self.except.remove(fd);
-        self.watched[fd as usize] = (0, 0);
+        self.watched[fd as usize] = (Interest::NONE, 0);
         self.count -= 1;
     }
 
@@ -92,10 +112,11 @@ impl Select {
         self.count == 0
     }
 
-    fn watched_fds(&self) -> impl Iterator<Item = (RawFd, u32, u64)> + '_ {
+    /// The watched descriptors, and the word of each.
+    fn watched_fds(&self) -> impl Iterator<Item = (RawFd, u64)> + '_ {
         let all = self.watched.iter().enumerate();
-        all.filter(|(_, (mask, _))| *mask != 0)
-            .map(|(fd, &(mask, data))| (fd as RawFd, mask, data))
+        all.filter(|(_, (interest, _))| !interest.is_empty())
+            .map(|(fd, &(_, data))| (fd as RawFd, data))
     }
 
     pub(super) fn wait(
@@ -104,7 +125,7 @@ impl Select {
         blocked: Option<&SignalSet>,
         batch: &mut Batch,
     ) -> Result<(), Errno> {
-        let wake = self.mailbox.eventfd.fd();
+        let wake = self.mailbox.waker.fd();
         let top = self
             .watched_fds()
             .last()
@@ -118,7 +139,7 @@ impl Select {
             Err(error) => return Err(error),
         }
         if read.contains(wake) {
-            self.mailbox.eventfd.drain();
+            self.mailbox.waker.drain();
         }
         self.found.clear();
         let ready = |fd| read.contains(fd) || write.contains(fd) || except.contains(fd);
@@ -126,16 +147,19 @@ impl Select {
             self.watched
                 .iter()
                 .enumerate()
-                .filter(|&(fd, (mask, _))| *mask != 0 && ready(fd as RawFd))
-                .map(|(fd, (mask, _))| pollfd {
+                .filter(|&(fd, (interest, _))| !interest.is_empty() && ready(fd as RawFd))
+                .map(|(fd, &(interest, _))| pollfd {
                     fd: fd as RawFd,
-                    events: *mask as i16,
+                    events: bits::of(interest) as i16,
                     revents: 0,
                 }),
         );
         poll(&mut self.found, Some(0), None)?;
         let watched = &self.watched;
-        let tell = |found: &pollfd| (found.revents as u16 as u32, watched[found.fd as usize].1);
+        let tell = |found: &pollfd| {
+            let bits = found.revents as u16 as u32;
+            (bits::readiness(bits), watched[found.fd as usize].1)
+        };
         let found = self.found.iter();
         batch.extend(found.filter(|found| found.revents != 0).map(tell));
         Ok(())
@@ -144,11 +168,11 @@ impl Select {
     /// Somebody closed a watched descriptor behind our back, and select will not say which.
     #[cold]
     fn find_closed(&self, batch: &mut Batch) -> Result<(), Errno> {
-        if !fd::is_open(self.mailbox.eventfd.fd()) {
+        if !fd::is_open(self.mailbox.waker.fd()) {
             return Err(Errno::EBADF);
         }
         let closed = self.watched_fds().filter(|&(fd, ..)| !fd::is_open(fd));
-        batch.extend(closed.map(|(_, _, data)| (POLLNVAL, data)));
+        batch.extend(closed.map(|(_, data)| (Readiness::CLOSED, data)));
         Ok(())
     }
 }

@@ -21,11 +21,11 @@
 //! was to go.
 
 use super::epoll::Epoll;
-use super::{BATCH, Batch};
+use super::{BATCH, Batch, Capability, bits};
 use crate::mailbox::{Mailbox, Sender};
-use blacklight_sys::epoll::{EDGE, ONCE};
+use crate::readiness::{Interest, Readiness, Trigger};
 use blacklight_sys::fallible::Arc;
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLNVAL, poll, pollfd};
+use blacklight_sys::poll::{POLLHUP, poll, pollfd};
 use blacklight_sys::{Errno, RawFd, Timeout};
 use std::collections::BTreeMap;
 
@@ -108,7 +108,8 @@ const DELAY_NS: u64 = 100_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Watched {
-    mask: u32,
+    interest: Interest,
+    trigger: Trigger,
     data: u64,
     /// Whether the real kernel has the descriptor.
     is_real: bool,
@@ -259,6 +260,14 @@ impl Sim {
         self.moment_ns = Some(ns);
     }
 
+    /// What the simulated kernel can do.
+    pub(super) fn can(&self, what: Capability) -> bool {
+        match what {
+            Capability::Edges | Capability::Errors => self.uses_kernel(),
+            Capability::CheapLooks => self.may_spin(),
+        }
+    }
+
     /// Whether it can pay to spin.
     pub(super) fn may_spin(&self) -> bool {
         self.price_ns != 0
@@ -284,7 +293,7 @@ impl Sim {
         self.open.remove(&fd);
     }
 
-    /// Sets what is ready on a descriptor now.
+    /// Sets what is ready on a descriptor now, in the bits of poll(2).
     pub fn set_ready(&mut self, fd: RawFd, mask: u32) {
         if let Some(ready) = self.open.get_mut(&fd) {
             *ready = mask;
@@ -363,20 +372,27 @@ impl Sim {
         fds[0].revents as u16 as u32 & POLLHUP != 0
     }
 
-    pub(super) fn add(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+    pub(super) fn add(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
         self.check(fd)?;
         if self.strikes(self.faults.refuse) {
             return Err(Errno::ENOMEM);
         }
         let is_real = !self.open.contains_key(&fd);
         match &mut self.kernel {
-            Some(kernel) if is_real => kernel.add(fd, mask, data)?,
-            _ => assert_eq!(mask & (EDGE | ONCE), 0, "made up descriptors have levels"),
+            Some(kernel) if is_real => kernel.add(fd, interest, trigger, data)?,
+            _ => assert_eq!(trigger, Trigger::Level, "made up descriptors have levels"),
         }
-        self.tally.edges += u64::from(mask & EDGE != 0);
-        self.tally.one_shots += u64::from(mask & ONCE != 0);
+        self.tally.edges += u64::from(trigger == Trigger::Edge);
+        self.tally.one_shots += u64::from(trigger == Trigger::Once);
         let watched = Watched {
-            mask,
+            interest,
+            trigger,
             data,
             is_real,
             is_spent: false,
@@ -390,20 +406,27 @@ impl Sim {
         Ok(())
     }
 
-    pub(super) fn modify(&mut self, fd: RawFd, mask: u32, data: u64) -> Result<(), Errno> {
+    pub(super) fn modify(
+        &mut self,
+        fd: RawFd,
+        interest: Interest,
+        trigger: Trigger,
+        data: u64,
+    ) -> Result<(), Errno> {
         let watched = self.watched.get_mut(&fd).ok_or(Errno::ENOENT)?;
         if let Some(kernel) = &mut self.kernel
             && watched.is_real
         {
-            kernel.modify(fd, mask, data)?;
+            kernel.modify(fd, interest, trigger, data)?;
         }
-        match (watched.mask & EDGE != 0, mask & EDGE != 0) {
+        match (watched.trigger == Trigger::Edge, trigger == Trigger::Edge) {
             (true, false) => self.tally.flows += 1,
             (false, true) => self.tally.ends_of_flows += 1,
             _ => {}
         }
         *watched = Watched {
-            mask,
+            interest,
+            trigger,
             data,
             is_spent: false,
             ..*watched
@@ -459,11 +482,13 @@ impl Sim {
     fn collect(&mut self, kernel_timeout_ns: u64, batch: &mut Batch) -> bool {
         for (fd, watched) in &self.watched {
             let ready = match self.open.get(fd) {
-                Some(ready) => ready & (watched.mask | POLLERR | POLLHUP),
+                Some(&ready) => bits::readiness(ready)
+                    .for_interest(watched.interest)
+                    .without(Readiness::CLOSED),
                 None if watched.is_real => continue,
-                None => POLLNVAL,
+                None => Readiness::CLOSED,
             };
-            if ready != 0 {
+            if !ready.is_empty() {
                 batch.push((ready, watched.data));
             }
         }
@@ -487,9 +512,9 @@ impl Sim {
         };
         for fd in self.to_renew.drain(..) {
             if let Some(watched) = self.watched.get(&fd).filter(|watched| watched.is_real) {
-                let renewed = kernel.modify(fd, watched.mask, watched.data);
+                let renewed = kernel.modify(fd, watched.interest, watched.trigger, watched.data);
                 assert!(renewed.is_ok(), "seed {}: {renewed:?}", self.seed);
-                self.tally.renewed_edges += u64::from(watched.mask & EDGE != 0);
+                self.tally.renewed_edges += u64::from(watched.trigger == Trigger::Edge);
             }
         }
         let mut found = Batch::new();
@@ -503,7 +528,7 @@ impl Sim {
         for &(_, data) in &found {
             let mut watched = self.watched.values_mut();
             if let Some(watched) = watched.find(|watched| watched.data == data) {
-                watched.is_spent = watched.mask & ONCE != 0;
+                watched.is_spent = watched.trigger == Trigger::Once;
             }
         }
         batch.append(&mut found);

@@ -11,10 +11,10 @@ use crate::event::{Event, Token};
 use crate::handle::HandleKind;
 use crate::poller::Call;
 use crate::progress::Budget;
+use crate::readiness::{Interest, Readiness};
 use crate::slab::{Key, NIL};
 use crate::udp::UdpReuse;
 use blacklight_sys::fd::{self, Descriptor};
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 use blacklight_sys::socket::{self, Address};
 use blacklight_sys::{Errno, RawFd};
 
@@ -58,33 +58,37 @@ impl Engine {
         if outcome != Ok(true) {
             // What the kernel said of the socket before does not hold any more. About a socket that
             // is connected already it holds, and the kernel will not say it again.
-            self.driver.used_up(watcher, u32::MAX);
+            self.driver.all_used_up(watcher);
         }
         self.requests.begin();
         let outcome = match outcome {
-            Ok(false) => self.driver.want(watcher, POLLOUT).map(|()| false),
+            Ok(false) => self
+                .driver
+                .want(watcher, Interest::WRITABLE)
+                .map(|()| false),
             outcome => outcome,
         };
         if outcome != Ok(false) {
             self.stream_mut(index).delayed_error = outcome.err();
             // The outcome is known, so the poller is asked for nothing, not even on behalf of writes
             // that were waiting for room.
-            self.driver.unwant(watcher, POLLOUT);
+            self.driver.unwant(watcher, Interest::WRITABLE);
             self.driver.feed(watcher, Pending::Fed);
         }
         Ok(())
     }
 
     /// Finds out how connecting went. On failure the writes that waited for it fail too.
-    pub(super) fn finish_connect(&mut self, index: u32, mask: u32) -> Stepped {
-        let has_failed = mask & (POLLERR | POLLHUP) != 0 || !self.driver.tells_errors();
+    pub(super) fn finish_connect(&mut self, index: u32, ready: Readiness) -> Stepped {
+        let has_failed = ready.has_failed() || !self.driver.tells_errors();
         let result = match self.stream_mut(index).delayed_error.take() {
             Some(error) => Err(error),
             None if has_failed => self.raw_fd(index).and_then(socket::take_error),
             None => Ok(()),
         };
         if result.is_err_and(|error| error == socket::EINPROGRESS) {
-            self.driver.used_up(self.stream(index).watcher, POLLOUT);
+            self.driver
+                .used_up(self.stream(index).watcher, Interest::WRITABLE);
             return (None, None);
         }
         let Some(token) = self.stream_mut(index).connect.take() else {
@@ -93,7 +97,7 @@ impl Engine {
         let stream = self.stream_mut(index);
         if result.is_err() || stream.output.queue.is_empty() {
             let (watcher, has_ended) = (stream.watcher, stream.is_shutting_down());
-            self.driver.unwant(watcher, POLLOUT);
+            self.driver.unwant(watcher, Interest::WRITABLE);
             if has_ended && result.is_ok() {
                 self.driver.feed(watcher, Pending::Fed);
             }
@@ -133,7 +137,7 @@ impl Engine {
         let stream = self.stream(index);
         let (handle, watcher) = (stream.handle, stream.watcher);
         self.driver.follow_levels(watcher);
-        self.driver.want(watcher, POLLIN)?;
+        self.driver.want(watcher, Interest::READABLE)?;
         self.stream_mut(index).arrivals = Arrivals::Connections;
         self.handles.set_active(handle, true);
         Ok(())
@@ -153,7 +157,7 @@ impl Engine {
             }
             // The last one has not been accepted yet.
             let watcher = self.stream(index).watcher;
-            self.driver.unwant(watcher, POLLIN);
+            self.driver.unwant(watcher, Interest::READABLE);
             return (None, None);
         }
         let token = self.handles[self.stream(index).handle].token;
@@ -255,7 +259,7 @@ impl Engine {
     pub(super) fn accept_more(&mut self, index: u32, mut budget: Budget) -> Stepped {
         let stream = self.stream(index);
         if stream.accepted.is_some() {
-            self.driver.unwant(stream.watcher, POLLIN);
+            self.driver.unwant(stream.watcher, Interest::READABLE);
             return (None, None);
         }
         budget.spend(1);
@@ -354,7 +358,7 @@ impl Engine {
         if stream.accepted.is_none() && (stream.is_listening() || stream.input.is_reading()) {
             let watcher = stream.watcher;
             // It was watched before, so there is room for it.
-            let _ = self.driver.want(watcher, POLLIN);
+            let _ = self.driver.want(watcher, Interest::READABLE);
         }
     }
 

@@ -6,8 +6,8 @@ use super::write::Write;
 use super::{Engine, Streams};
 use crate::driver::Pending;
 use crate::event::{Event, Token};
+use crate::readiness::Interest;
 use crate::slab::Key;
-use blacklight_sys::poll::POLLOUT;
 use blacklight_sys::{Errno, socket};
 
 impl Engine {
@@ -117,7 +117,7 @@ impl Engine {
             return None;
         }
         let all_reported = stream.output.done.is_empty();
-        self.driver.unwant(stream.watcher, POLLOUT);
+        self.driver.unwant(stream.watcher, Interest::WRITABLE);
         if !all_reported {
             return None;
         }

@@ -10,9 +10,9 @@ use crate::driver::{Pending, Way};
 use crate::list::List;
 use crate::poller::Call;
 use crate::progress::Budget;
+use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
-use blacklight_sys::poll::{POLLOUT, pollfd};
 use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, poll, socket, stream};
 
@@ -88,7 +88,7 @@ impl Engine {
     /// Asks the poller to say when the queue can be written.
     pub(super) fn await_room(&mut self, index: u32) {
         let watcher = self.stream(index).watcher;
-        if let Err(error) = self.driver.want(watcher, POLLOUT) {
+        if let Err(error) = self.driver.want(watcher, Interest::WRITABLE) {
             self.fail_writes(index, error);
             self.driver.feed(watcher, Pending::Fed);
         }
@@ -96,14 +96,9 @@ impl Engine {
 
     /// Waits until the kernel has room, for a stream whose descriptor blocks.
     fn wait_writable(&self, index: u32) -> Result<(), Errno> {
-        let mut fds = [pollfd {
-            fd: self.raw_fd(index)?,
-            events: POLLOUT as i16,
-            revents: 0,
-        }];
-        match poll::poll(&mut fds, None, None) {
-            Err(Errno::EINTR) | Ok(_) => Ok(()),
-            Err(error) => Err(error),
+        match poll::wait_writable(self.raw_fd(index)?) {
+            Err(Errno::EINTR) => Ok(()),
+            waited => waited,
         }
     }
 
@@ -186,7 +181,7 @@ impl Engine {
                 self.driver.transferred(channel.watcher, Way::Out);
             }
             // The kernel will say when there is room.
-            Err(Errno::EAGAIN) => self.driver.used_up(channel.watcher, POLLOUT),
+            Err(Errno::EAGAIN) => self.driver.used_up(channel.watcher, Interest::WRITABLE),
             Err(_) => {}
         }
         written

@@ -10,10 +10,10 @@ use crate::driver::{Driver, Way};
 use crate::event::Event;
 use crate::handle::HandleKind;
 use crate::poller::Call;
+use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::buffer::Space;
 use blacklight_sys::fd::Descriptor;
-use blacklight_sys::poll::{POLLHUP, POLLIN, POLLPRI, pollfd};
 use blacklight_sys::stream::Transport;
 use blacklight_sys::{Errno, RawFd, poll, socket, stream};
 
@@ -40,7 +40,7 @@ impl Engine {
     fn start_reading(
         &mut self,
         key: Key,
-        want: impl FnOnce(&mut Driver, u32, u32) -> Result<(), Errno>,
+        want: impl FnOnce(&mut Driver, u32, Interest) -> Result<(), Errno>,
     ) -> Result<u32, Errno> {
         let index = self.open_stream(key)?;
         let stream = self.stream(index);
@@ -51,7 +51,7 @@ impl Engine {
             return Err(Errno::ENOTCONN);
         }
         let (handle, watcher) = (stream.handle, stream.watcher);
-        want(&mut self.driver, watcher, POLLIN)?;
+        want(&mut self.driver, watcher, Interest::READABLE)?;
         self.stream_mut(index).input.start();
         Ok(handle)
     }
@@ -69,7 +69,7 @@ impl Engine {
         let stream = self.stream_mut(index);
         stream.input.stop();
         let (handle, watcher) = (stream.handle, stream.watcher);
-        self.driver.unwant(watcher, POLLIN);
+        self.driver.unwant(watcher, Interest::READABLE);
         self.handles.set_active(handle, false);
     }
 
@@ -165,23 +165,11 @@ impl Engine {
         let Ok(fd) = self.raw_fd(index) else {
             return false;
         };
-        let mut fds = [pollfd {
-            fd,
-            events: POLLIN as i16,
-            revents: 0,
-        }];
-        is_device
-            && poll::poll(&mut fds, Some(0), None).is_ok()
-            && fds[0].revents as u32 & (POLLIN | POLLHUP) == POLLHUP
+        is_device && poll::has_only_hung_up(fd)
     }
 
     fn is_ready_to_read(&self, index: u32) -> Result<bool, Errno> {
-        let mut fds = [pollfd {
-            fd: self.raw_fd(index)?,
-            events: POLLIN as i16,
-            revents: 0,
-        }];
-        Ok(poll::poll(&mut fds, Some(0), None)? > 0)
+        poll::is_readable(self.raw_fd(index)?)
     }
 
     fn tried_to_read(&mut self, index: u32, result: Result<usize, Errno>) -> Result<usize, Errno> {
@@ -215,7 +203,9 @@ impl Engine {
         }
         match result {
             Ok(count) if count < wanted => self.driver.read_short(watcher),
-            Err(Errno::EAGAIN) => self.driver.used_up(watcher, POLLIN | POLLPRI),
+            Err(Errno::EAGAIN) => self
+                .driver
+                .used_up(watcher, Interest::READABLE | Interest::PRIORITIZED),
             _ => {}
         }
         result

@@ -17,15 +17,15 @@ use crate::driver::Pending;
 use crate::event::Event;
 use crate::handle::HandleKind;
 use crate::progress::{Budget, InHand, Intake};
+use crate::readiness::{Interest, Readiness};
 use blacklight_sys::Errno;
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT};
 
 /// Where the turn of one stream stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     stream: u32,
     /// What the poller has said.
-    mask: u32,
+    ready: Readiness,
     step: Step,
 }
 
@@ -48,38 +48,49 @@ pub(super) enum Step {
 pub(super) type Stepped = (Option<Event>, Option<Step>);
 
 impl Cursor {
-    /// Whether the poller has said something that concerns `bits`.
+    /// Whether the poller has said something that concerns `interest`.
     #[inline]
-    fn is_for(&self, bits: u32) -> bool {
-        self.mask & (bits | POLLERR | POLLHUP) != 0
+    fn is_for(&self, interest: Interest) -> bool {
+        self.ready.concerns(interest)
     }
 
     #[inline]
     fn has_hung_up(&self) -> bool {
-        self.mask & POLLHUP != 0
+        self.ready.contains(Readiness::HANG_UP)
     }
 }
 
 impl Engine {
     /// Begins a stream's turn with what the poller says of it.
     #[inline]
-    pub(crate) fn stream_ready(&mut self, stream: u32, mask: u32) -> Cursor {
+    pub(crate) fn stream_ready(&mut self, stream: u32, ready: Readiness) -> Cursor {
         let step = Step::Begin;
-        Cursor { stream, mask, step }
+        Cursor {
+            stream,
+            ready,
+            step,
+        }
     }
 
     /// Begins a stream's turn in a pending phase.
     pub(crate) fn stream_pending(&mut self, stream: u32, why: Pending) -> Cursor {
         let entry = self.stream(stream);
-        let awaits_connection =
-            entry.is_connecting() && self.driver.wanted(entry.watcher) & POLLOUT != 0;
-        let (mask, step) = match why {
+        let awaits_connection = entry.is_connecting()
+            && self
+                .driver
+                .wanted(entry.watcher)
+                .contains(Interest::WRITABLE);
+        let (ready, step) = match why {
             // It is the poller that says how connecting went: this is about cancelled writes.
-            Pending::Fed if awaits_connection => (0, Step::Write),
-            Pending::Fed => (POLLOUT, Step::Begin),
-            Pending::Refused(error) => (POLLOUT, Step::Refused(error)),
+            Pending::Fed if awaits_connection => (Readiness::NONE, Step::Write),
+            Pending::Fed => (Readiness::WRITABLE, Step::Begin),
+            Pending::Refused(error) => (Readiness::WRITABLE, Step::Refused(error)),
         };
-        Cursor { stream, mask, step }
+        Cursor {
+            stream,
+            ready,
+            step,
+        }
     }
 
     /// Goes on with a stream's turn up to the next thing to call, or to its end.
@@ -90,7 +101,7 @@ impl Engine {
             && !stream.is_connecting()
             && !stream.is_listening()
         {
-            cursor.step = match cursor.is_for(POLLIN) {
+            cursor.step = match cursor.is_for(Interest::READABLE) {
                 true => Step::Read(Intake::BEGIN),
                 false => Step::Write,
             };
@@ -109,7 +120,7 @@ impl Engine {
             }
         }
         if let Step::Write = cursor.step {
-            if cursor.is_for(POLLOUT) && !stream.output.queue.is_empty() {
+            if cursor.is_for(Interest::WRITABLE) && !stream.output.queue.is_empty() {
                 // Writes that finish now are for this turn to report.
                 self.in_hand = InHand::Stream(cursor);
                 self.flush_writes(index);
@@ -136,7 +147,7 @@ impl Engine {
     #[inline(always)]
     fn report_next(&mut self, mut cursor: Cursor, left: u32) -> Option<Event> {
         let index = cursor.stream;
-        let is_for_writing = cursor.is_for(POLLOUT);
+        let is_for_writing = cursor.is_for(Interest::WRITABLE);
         if left > 0
             && let Some(event) = self.report_write(index)
         {
@@ -159,7 +170,7 @@ impl Engine {
         let index = cursor.stream;
         match cursor.step {
             Step::Begin if self.stream(index).is_connecting() => {
-                self.finish_connect(index, cursor.mask)
+                self.finish_connect(index, cursor.ready)
             }
             Step::Begin => {
                 let budget = self.connections_at_once(index);
@@ -176,7 +187,7 @@ impl Engine {
         let stream = self.stream_mut(index);
         if stream.is_connecting() {
             stream.delayed_error = Some(error);
-            return self.finish_connect(index, POLLERR);
+            return self.finish_connect(index, Readiness::ERROR);
         }
         self.fail_writes(index, error);
         let stream = self.stream(index);

@@ -8,9 +8,9 @@ use super::{Arrivals, Engine, Streams};
 use crate::event::Token;
 use crate::list::{Linked, Links};
 use crate::poller::Call;
+use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
-use blacklight_sys::poll::POLLOUT;
 use blacklight_sys::{Errno, RawFd, socket};
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -216,7 +216,8 @@ impl Engine {
     /// takes more. The handle does not keep the loop alive for it.
     pub fn stream_want_writable(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
-        self.driver.want(self.stream(index).watcher, POLLOUT)?;
+        self.driver
+            .want(self.stream(index).watcher, Interest::WRITABLE)?;
         self.stream_mut(index).output.tells_writable = true;
         Ok(())
     }

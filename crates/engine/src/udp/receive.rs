@@ -4,11 +4,11 @@ use super::{Engine, Receiving};
 use crate::event::Event;
 use crate::poller::Call;
 use crate::progress::Budget;
+use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::Errno;
 use blacklight_sys::buffer::{Room, Space};
 use blacklight_sys::datagram::{self, Datagram, Inbox, Report, SenderRoom};
-use blacklight_sys::poll::POLLIN;
 use blacklight_sys::socket::AF_INET;
 use std::mem::MaybeUninit;
 
@@ -33,7 +33,7 @@ impl Engine {
         }
         self.udp_ensure_bound(index, AF_INET, false)?;
         let watcher = self.udp(index).watcher;
-        self.driver.want(watcher, POLLIN)?;
+        self.driver.want(watcher, Interest::READABLE)?;
         self.udp_mut(index).receiving = how;
         self.udp_update_active(index);
         Ok(())
@@ -52,7 +52,7 @@ impl Engine {
         let udp = self.udp_mut(index);
         udp.receiving = Receiving::No;
         let watcher = udp.watcher;
-        self.driver.unwant(watcher, POLLIN);
+        self.driver.unwant(watcher, Interest::READABLE);
         self.udp_update_active(index);
     }
 

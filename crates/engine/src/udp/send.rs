@@ -3,7 +3,7 @@
 //! A datagram is sent at once if no other is before it. Those that follow before the first has
 //! been reported are queued, and go together in the next pending phase; those that the kernel
 //! has no room for wait for the poller. So a handle with sends in either list is fed, waits
-//! for `POLLOUT`, or is being dealt with by a cursor.
+//! for writability, or is being dealt with by a cursor.
 //!
 //! Finished sends are reported in pending phases, of which a turn has a bounded number, and a flush
 //! makes a bounded number of calls: a program that sends again and again from its callback, or
@@ -15,10 +15,10 @@ use crate::event::{Event, Token};
 use crate::list::{Linked, Links};
 use crate::poller::Call;
 use crate::progress::Budget;
+use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::datagram::{self, AddressRef, BATCH, Outbox};
-use blacklight_sys::poll::POLLOUT;
 use blacklight_sys::socket::Address;
 use blacklight_sys::{Errno, RawFd};
 use std::io::IoSlice;
@@ -140,11 +140,11 @@ impl Engine {
         let watcher = udp.watcher;
         if udp.queue.is_empty() && udp.done.is_empty() {
             // Nothing is before it, so it is the kernel that had no room.
-            if let Err(error) = self.driver.want(watcher, POLLOUT) {
+            if let Err(error) = self.driver.want(watcher, Interest::WRITABLE) {
                 self.udps.sends.remove(send.index);
                 return Err(error);
             }
-        } else if self.driver.wanted(watcher) & POLLOUT == 0 {
+        } else if !self.driver.wanted(watcher).contains(Interest::WRITABLE) {
             self.driver.feed(watcher, Pending::Fed);
         }
         self.count_send(index, bytes);
@@ -184,7 +184,8 @@ impl Engine {
     /// the kernel takes more. The handle does not keep the loop alive for it.
     pub fn udp_want_writable(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
-        self.driver.want(self.udp(index).watcher, POLLOUT)?;
+        self.driver
+            .want(self.udp(index).watcher, Interest::WRITABLE)?;
         self.udp_mut(index).tells_writable = true;
         Ok(())
     }
@@ -254,7 +255,7 @@ impl Engine {
             return;
         }
         let watcher = self.udp(index).watcher;
-        if let Err(error) = self.driver.want(watcher, POLLOUT) {
+        if let Err(error) = self.driver.want(watcher, Interest::WRITABLE) {
             self.fail_sends(index, error);
         }
     }
@@ -316,7 +317,7 @@ impl Engine {
         let udp = self.udp(index);
         let is_free = udp.queue.is_empty();
         if is_free {
-            self.driver.unwant(udp.watcher, POLLOUT);
+            self.driver.unwant(udp.watcher, Interest::WRITABLE);
         }
         self.udp_update_active(index);
         let udp = self.udp_mut(index);

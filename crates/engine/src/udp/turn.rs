@@ -13,15 +13,15 @@ use super::{Engine, Receiving};
 use crate::driver::Pending;
 use crate::event::Event;
 use crate::progress::{InHand, Intake};
+use crate::readiness::{Interest, Readiness};
 use blacklight_sys::Errno;
-use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT};
 
 /// Where the turn of one handle stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     udp: u32,
     /// What the poller has said.
-    mask: u32,
+    ready: Readiness,
     step: Step,
 }
 
@@ -45,24 +45,24 @@ type Stepped = (Option<Event>, Option<Step>);
 impl Engine {
     /// Begins a handle's turn with what the poller says of it.
     #[inline]
-    pub(crate) fn udp_ready(&mut self, udp: u32, mask: u32) -> Cursor {
-        let step = if mask & POLLNVAL != 0 {
+    pub(crate) fn udp_ready(&mut self, udp: u32, ready: Readiness) -> Cursor {
+        let step = if ready.contains(Readiness::CLOSED) {
             Step::Broken(Errno::EBADF)
-        } else if mask & (POLLIN | POLLERR | POLLHUP) != 0 {
+        } else if ready.concerns(Interest::READABLE) {
             Step::Receive(Intake::BEGIN)
         } else {
             Step::Send
         };
-        Cursor { udp, mask, step }
+        Cursor { udp, ready, step }
     }
 
     /// Begins a handle's turn in a pending phase.
     pub(crate) fn udp_pending(&mut self, udp: u32, why: Pending) -> Cursor {
-        let (mask, step) = match why {
-            Pending::Fed => (POLLOUT, Step::Send),
-            Pending::Refused(error) => (0, Step::Broken(error)),
+        let (ready, step) = match why {
+            Pending::Fed => (Readiness::WRITABLE, Step::Send),
+            Pending::Refused(error) => (Readiness::NONE, Step::Broken(error)),
         };
-        Cursor { udp, mask, step }
+        Cursor { udp, ready, step }
     }
 
     /// Goes on with a handle's turn up to the next thing to call, or to its end.
@@ -91,7 +91,8 @@ impl Engine {
     /// The descriptor is of no use: whatever waits for it fails.
     fn break_udp(&mut self, index: u32, error: Errno) -> Stepped {
         // The poller will not say when there is room. A send that is made now is tried at once.
-        self.driver.unwant(self.udp(index).watcher, POLLOUT);
+        self.driver
+            .unwant(self.udp(index).watcher, Interest::WRITABLE);
         self.fail_sends(index, error);
         let reports = Step::Report(self.udp(index).done.len());
         (self.receiving_failed(index, error), Some(reports))
@@ -105,7 +106,7 @@ impl Engine {
             let event = Event::Receive(self.handles[udp.handle].token);
             return (Some(event), Some(Step::Receive(intake)));
         }
-        match cursor.mask & POLLERR != 0 {
+        match cursor.ready.contains(Readiness::ERROR) {
             true => (None, Some(Step::Errors(Intake::BEGIN))),
             false => (None, Some(Step::Send)),
         }
@@ -124,11 +125,11 @@ impl Engine {
     #[inline(always)]
     fn send_queued(&mut self, cursor: &Cursor) -> Stepped {
         let index = cursor.udp;
-        if cursor.mask & (POLLOUT | POLLERR | POLLHUP) == 0 {
+        if !cursor.ready.concerns(Interest::WRITABLE) {
             return (None, None);
         }
         self.flush_sends(index);
-        if cursor.mask & POLLERR != 0 {
+        if cursor.ready.contains(Readiness::ERROR) {
             self.discard_unheard_errors(index);
         }
         (None, Some(Step::Report(self.udp(index).done.len())))

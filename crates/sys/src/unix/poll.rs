@@ -1,7 +1,7 @@
 //! <https://man7.org/linux/man-pages/man2/poll.2.html>
 
 use crate::signal::SignalSet;
-use crate::{Errno, Timeout, check, timespec};
+use crate::{Errno, RawFd, Timeout, check, timespec};
 
 pub use crate::platform::poll::POLLRDHUP;
 pub use libc::pollfd;
@@ -41,4 +41,31 @@ pub fn poll(
         )
     };
     check(ready).map(|ready| ready as usize)
+}
+
+/// Asks about one descriptor.
+fn poll_one(fd: RawFd, events: u32, timeout: Timeout) -> Result<u32, Errno> {
+    let events = events as i16;
+    let mut fds = [pollfd {
+        fd,
+        events,
+        revents: 0,
+    }];
+    poll(&mut fds, timeout, None)?;
+    Ok(fds[0].revents as u16 as u32)
+}
+
+/// Whether a read of the descriptor would not block: there is something, an end or an error.
+pub fn is_readable(fd: RawFd) -> Result<bool, Errno> {
+    Ok(poll_one(fd, POLLIN, Some(0))? != 0)
+}
+
+/// Whether the other end has gone, and nothing is left to be read.
+pub fn has_only_hung_up(fd: RawFd) -> bool {
+    poll_one(fd, POLLIN, Some(0)).is_ok_and(|found| found & (POLLIN | POLLHUP) == POLLHUP)
+}
+
+/// Waits until a write to the descriptor would not block. `EINTR` if a signal comes first.
+pub fn wait_writable(fd: RawFd) -> Result<(), Errno> {
+    poll_one(fd, POLLOUT, None).map(drop)
 }

@@ -9,7 +9,7 @@ use super::stat::{Stat, Timestamp};
 use super::time::Time;
 use super::{check_bytes, file, path, retry, stat, time};
 use crate::platform::copy::{clone, copy_range, is_refusal, is_windows_share, send_file};
-use crate::poll::{POLLOUT, poll, pollfd};
+use crate::poll::wait_writable;
 use crate::{Errno, RawFd};
 use std::ffi::CStr;
 
@@ -36,12 +36,7 @@ pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result
 
 /// Waits until a non-blocking descriptor takes more.
 pub(crate) fn wait_for_room(fd: RawFd) -> Result<(), Errno> {
-    let mut wait = [pollfd {
-        fd,
-        events: POLLOUT as i16,
-        revents: 0,
-    }];
-    retry(|| poll(&mut wait, None, None)).map(drop)
+    retry(|| wait_writable(fd))
 }
 
 /// Copies until `len` bytes are through or the input ends. An error after the first byte shows
