@@ -164,11 +164,12 @@ mod work;
 
 #[cfg(feature = "hyper")]
 pub use self::hyper::{LoopExecutor, LoopTimer};
+pub use blacklight_engine::Phase;
 pub use current::{current, interval, sleep, sleep_until, spawn, spawn_blocking, timeout};
 pub use fs_event::{ChangeKind, FsChange, FsChanges, FsEvent};
 pub use fs_poll::{FsPoll, StatChange, StatChanges};
 pub use loop_::{Builder, Loop};
-pub use observe::{Dispatch, Phase};
+pub use observe::Dispatch;
 pub use poll::Poll;
 pub use random::{random, random_bytes};
 pub use signal::{Signal, SignalKind, Signals};

@@ -3,7 +3,7 @@
 
 use crate::handle::{EngineResult, Handle};
 use crate::node::{self, Node};
-use crate::observe::{Dispatch, Phase};
+use crate::observe::{Dispatch, Recorder, Recording};
 use crate::table::{Entry, Source, Table};
 use crate::task::Tasks;
 use crate::trace;
@@ -24,6 +24,8 @@ pub(crate) struct Inner {
     engine: RefCell<Engine>,
     pub(crate) table: RefCell<Table>,
     observer: RefCell<Option<Observer>>,
+    /// What the observer is told, while there is one.
+    recorder: RefCell<Option<Rc<Recorder>>>,
     pub(crate) tasks: Tasks,
     name: Box<str>,
     /// How many `Loop`s there are. With the last one goes all that the program has given us.
@@ -248,6 +250,7 @@ impl Builder {
             engine: RefCell::new(engine),
             table: RefCell::new(table),
             observer: RefCell::default(),
+            recorder: RefCell::default(),
             tasks,
             name: self.name,
             loops: Cell::new(1),
@@ -371,7 +374,7 @@ impl Loop {
             let Some(event) = event else {
                 return run.alive();
             };
-            self.dispatch(event, main);
+            self.dispatch(&mut run, event, main);
             if self.0.is_closed() {
                 return false;
             }
@@ -529,21 +532,24 @@ impl Loop {
     /// ```
     pub fn observe(&self, observer: impl FnMut(Dispatch) + 'static) {
         *self.0.observer.borrow_mut() = Some(Box::new(observer));
+        let mut recorder = self.0.recorder.borrow_mut();
+        if recorder.is_none() {
+            let new = Rc::<Recorder>::default();
+            let probe = Recording(new.clone());
+            self.engine().set_probe(Some(Box::new(probe)));
+            *recorder = Some(new);
+        }
     }
 
-    fn dispatch(&self, event: Event, main: &mut dyn FnMut()) {
-        let observed = self.0.observer.borrow().is_some().then(Instant::now);
-        trace::dispatch(&self.0, &event);
+    fn dispatch(&self, run: &mut Run, event: Event, main: &mut dyn FnMut()) {
+        trace::dispatch(&self.0, run, &event);
         self.deliver(event);
         self.settle(main);
-        let Some(begun) = observed else { return };
-        let phase = Phase::of(&event);
-        // Turns are counted as they poll, and these two phases come before that.
-        let before_poll = matches!(phase, Phase::Idle | Phase::Prepare);
-        let dispatch = Dispatch {
-            phase,
-            turn: self.metrics().loop_count + u64::from(before_poll),
-            took: begun.elapsed(),
+        let recorder = self.0.recorder.borrow().clone();
+        let Some(recorder) = recorder else { return };
+        self.engine().end_callback(run);
+        let Some(dispatch) = recorder.take() else {
+            return;
         };
         // Taken out, so that the observer may itself set another.
         let observer = self.0.observer.borrow_mut().take();

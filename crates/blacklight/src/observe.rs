@@ -1,68 +1,9 @@
 //! Watching a loop at work.
 
-use blacklight_engine::Event;
+use blacklight_engine::{Boundary, Phase, Probe};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
-
-/// The phases in which callbacks run, in the order of a turn.
-///
-/// ```
-/// use blacklight::Phase;
-///
-/// let names = Phase::ALL.map(Phase::name);
-/// assert_eq!(names, ["timers", "idle", "prepare", "poll", "check", "closing"]);
-/// assert!(Phase::Poll < Phase::Check);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Phase {
-    /// Due timers.
-    Timers,
-    /// Idle handles.
-    Idle,
-    /// Prepare handles, right before the loop polls.
-    Prepare,
-    /// Ready descriptors and wake-ups from other threads.
-    Poll,
-    /// Check handles, right after the loop has polled.
-    Check,
-    /// Handles that have been closed.
-    Closing,
-}
-
-impl Phase {
-    /// All phases, in order.
-    pub const ALL: [Phase; 6] = [
-        Phase::Timers,
-        Phase::Idle,
-        Phase::Prepare,
-        Phase::Poll,
-        Phase::Check,
-        Phase::Closing,
-    ];
-
-    /// The phase's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Timers => "timers",
-            Phase::Idle => "idle",
-            Phase::Prepare => "prepare",
-            Phase::Poll => "poll",
-            Phase::Check => "check",
-            Phase::Closing => "closing",
-        }
-    }
-
-    pub(crate) fn of(event: &Event) -> Phase {
-        match event {
-            Event::Timer(_) => Phase::Timers,
-            Event::Idle(_) => Phase::Idle,
-            Event::Prepare(_) => Phase::Prepare,
-            Event::Check(_) => Phase::Check,
-            Event::Closed(_) => Phase::Closing,
-            // Whatever comes from the kernel or from another thread.
-            _ => Phase::Poll,
-        }
-    }
-}
 
 /// One callback that has run; see [`Loop::observe`](crate::Loop::observe).
 ///
@@ -88,4 +29,59 @@ pub struct Dispatch {
     pub turn: u64,
     /// How long it took.
     pub took: Duration,
+}
+
+/// Puts together, from the boundaries that the engine tells of, what observers hear of.
+#[derive(Default, Debug)]
+pub(crate) struct Recorder {
+    /// What has begun and not ended, the last at the end.
+    open: RefCell<Vec<Open>>,
+    /// The callback that has ended last, until somebody asks for it.
+    ended: Cell<Option<Dispatch>>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Run,
+    Callback { phase: Phase, turn: u64, at_ns: u64 },
+}
+
+impl Recorder {
+    /// The callback that has ended, once.
+    pub(crate) fn take(&self) -> Option<Dispatch> {
+        self.ended.take()
+    }
+}
+
+/// The engine's end of a [`Recorder`].
+#[derive(Debug)]
+pub(crate) struct Recording(pub(crate) Rc<Recorder>);
+
+impl Probe for Recording {
+    fn cross(&mut self, at_ns: u64, boundary: Boundary) {
+        let mut open = self.0.open.borrow_mut();
+        match boundary {
+            Boundary::RunBegins(_) => open.push(Open::Run),
+            // A run that was given up leaves a callback open.
+            Boundary::RunEnds => while let Some(Open::Callback { .. }) = open.pop() {},
+            Boundary::CallbackBegins { phase, turn, .. } => {
+                open.push(Open::Callback { phase, turn, at_ns });
+            }
+            Boundary::CallbackEnds => {
+                if let Some(Open::Callback {
+                    phase,
+                    turn,
+                    at_ns: begun_ns,
+                }) = open.pop()
+                {
+                    let took = Duration::from_nanos(at_ns.saturating_sub(begun_ns));
+                    self.0.ended.set(Some(Dispatch { phase, turn, took }));
+                }
+            }
+            Boundary::SpinBegins
+            | Boundary::SpinEnds { .. }
+            | Boundary::SleepBegins { .. }
+            | Boundary::SleepEnds => {}
+        }
+    }
 }

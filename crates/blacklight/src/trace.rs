@@ -4,8 +4,8 @@
 
 use crate::loop_::Inner;
 #[cfg(feature = "tracing")]
-use crate::observe::Phase;
-use blacklight_engine::Event;
+use blacklight_engine::Phase;
+use blacklight_engine::{Event, Run};
 
 /// Tells `tracing` of something that happened to a loop.
 macro_rules! tell {
@@ -26,12 +26,12 @@ pub(crate) fn loop_gone(inner: &Inner) {
 }
 
 #[inline]
-pub(crate) fn dispatch(inner: &Inner, event: &Event) {
-    let _ = event;
+pub(crate) fn dispatch(inner: &Inner, run: &Run, event: &Event) {
+    let _ = (run, event);
     tell!(
         trace,
         inner,
-        phase = Phase::of(event).name(),
+        phase = run.phase().map_or("", Phase::name),
         ?event,
         "dispatch"
     );

@@ -290,7 +290,9 @@ fn draw_turns(
     tally: &Tally,
     paint: &dyn Fn(&str, String) -> String,
 ) -> io::Result<()> {
-    let eventful = |dispatch: &&Dispatch| matches!(dispatch.phase, Phase::Timers | Phase::Poll);
+    let eventful = |dispatch: &&Dispatch| {
+        matches!(dispatch.phase, Phase::Timers | Phase::Pending | Phase::Poll)
+    };
     let mut turns: Vec<u64> = tally
         .dispatches
         .iter()

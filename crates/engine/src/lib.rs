@@ -27,6 +27,7 @@
 //! | whether and how long to spin before sleeping | `patience/` |
 //! | waiting: watchers, sources, spinning, sleeping | `driver/` |
 //! | waiting for descriptors, a file for each mechanism, and the simulated kernel | `poller/` |
+//! | what observers learn | `probe.rs` |
 
 #![forbid(unsafe_code)]
 
@@ -48,6 +49,7 @@ mod pipe;
 mod poll;
 mod poller;
 mod pool;
+mod probe;
 mod process;
 mod progress;
 mod readiness;
@@ -87,6 +89,7 @@ pub use metrics::{IdleTime, Metrics};
 pub use patience::Spinning;
 pub use poller::{Action, Faults, Mechanism, Sim, Tally};
 pub use pool::{PoolMetrics, WorkKind, pool_metrics, shut_down_pool};
+pub use probe::{Boundary, Phase, Probe};
 pub use readiness::{Interest, Readiness};
 pub use run::{Mode, Run};
 pub use slab::Key;

@@ -31,6 +31,7 @@ use crate::driver::{Owner, Pending, Source};
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::handle::Kind;
+use crate::probe::{Boundary, Phase};
 use crate::progress::InHand;
 use crate::slab::NIL;
 use blacklight_sys::Timeout;
@@ -49,7 +50,7 @@ pub enum Mode {
 /// The states of a run. Those from `Pending` to `Timers` follow each other in every turn;
 /// polling itself happens on the way from `Prepare` to `Io`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+enum State {
     Enter,
     TimersFirst,
     Turn,
@@ -75,7 +76,7 @@ const MAX_PENDING_ROUNDS: u32 = 8;
 #[derive(Debug)]
 pub struct Run {
     mode: Mode,
-    phase: Phase,
+    state: State,
     /// The source that a phase of sources is at.
     source: Source,
     alive: bool,
@@ -85,6 +86,8 @@ pub struct Run {
     /// Rounds that may follow.
     rounds_left: u32,
     polls: u32,
+    /// Whether a callback has begun of which the [probe](crate::Probe) has not been told the end.
+    pub(crate) in_callback: bool,
 }
 
 impl Run {
@@ -92,14 +95,44 @@ impl Run {
     pub fn new(mode: Mode) -> Run {
         Run {
             mode,
-            phase: Phase::Enter,
+            state: State::Enter,
             source: Source::FIRST,
             alive: false,
             may_sleep: false,
             round: 0,
             rounds_left: 0,
             polls: 0,
+            in_callback: false,
         }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.state != State::Enter
+    }
+
+    /// The phase that has handed out the last event; `None` before the first and when the run is over.
+    pub fn phase(&self) -> Option<Phase> {
+        match self.state {
+            State::TimersFirst | State::Timers => Some(Phase::Timers),
+            State::Pending | State::PendingAgain => Some(Phase::Pending),
+            State::Idle => Some(Phase::Idle),
+            State::Prepare => Some(Phase::Prepare),
+            State::Io | State::Sources => Some(Phase::Poll),
+            State::Check => Some(Phase::Check),
+            State::Closing => Some(Phase::Closing),
+            State::Enter | State::Turn | State::Done => None,
+        }
+    }
+
+    /// The turn that the last event was handed out in, if so many have polled: a turn is counted as
+    /// it polls.
+    pub(crate) fn turn(&self, polled: u64) -> u64 {
+        let is_before_poll = matches!(self.state, State::Pending | State::Idle | State::Prepare);
+        polled + u64::from(is_before_poll)
     }
 
     /// Allows for so many rounds of pending callbacks.
@@ -119,71 +152,80 @@ impl Engine {
     /// engine is kept, so the callback may do with it what it likes.
     #[inline]
     pub fn next(&mut self, run: &mut Run) -> Option<Event> {
-        while run.phase != Phase::Done {
-            let event = match run.phase {
-                Phase::TimersFirst | Phase::Timers => self.fire_timer().map(Event::Timer),
-                Phase::Pending | Phase::PendingAgain => self.next_pending(run),
-                Phase::Idle => self.idle.next(&self.handles).map(Event::Idle),
-                Phase::Prepare => self.prepare.next(&self.handles).map(Event::Prepare),
-                Phase::Io => self.next_io(run),
-                Phase::Sources => self.next_of(run.source),
-                Phase::Check => self.check.next(&self.handles).map(Event::Check),
-                Phase::Closing => self.finish_next_close(),
-                Phase::Enter | Phase::Turn | Phase::Done => None,
+        match self.driver.probe {
+            None => self.step(run),
+            Some(_) => self.next_observed(run),
+        }
+    }
+
+    /// Goes on with the run up to the next thing to call.
+    #[inline]
+    pub(crate) fn step(&mut self, run: &mut Run) -> Option<Event> {
+        while run.state != State::Done {
+            let event = match run.state {
+                State::TimersFirst | State::Timers => self.fire_timer().map(Event::Timer),
+                State::Pending | State::PendingAgain => self.next_pending(run),
+                State::Idle => self.idle.next(&self.handles).map(Event::Idle),
+                State::Prepare => self.prepare.next(&self.handles).map(Event::Prepare),
+                State::Io => self.next_io(run),
+                State::Sources => self.next_of(run.source),
+                State::Check => self.check.next(&self.handles).map(Event::Check),
+                State::Closing => self.finish_next_close(),
+                State::Enter | State::Turn | State::Done => None,
             };
             if event.is_some() {
                 return event;
             }
-            run.phase = self.following(run);
+            run.state = self.following(run);
         }
         None
     }
 
     /// What comes after a phase that has nothing more to hand out, opened. Phases in which
     /// there is nothing to do are passed over.
-    fn following(&mut self, run: &mut Run) -> Phase {
-        match run.phase {
-            Phase::Enter => self.enter(run),
-            Phase::TimersFirst | Phase::Turn => self.turn(run),
-            Phase::Pending => self.open_idle(run),
-            Phase::Idle => self.open_prepare(run),
-            Phase::Prepare => self.open_io(run),
-            Phase::Io => self.open_sources(run),
-            Phase::Sources => self.open_next_source(run, run.source.following()),
-            Phase::PendingAgain => self.open_check(run),
-            Phase::Check => self.open_closing(run),
-            Phase::Closing => self.open_timers(run),
-            Phase::Timers => self.end_turn(run),
-            Phase::Done => Phase::Done,
+    fn following(&mut self, run: &mut Run) -> State {
+        match run.state {
+            State::Enter => self.enter(run),
+            State::TimersFirst | State::Turn => self.turn(run),
+            State::Pending => self.open_idle(run),
+            State::Idle => self.open_prepare(run),
+            State::Prepare => self.open_io(run),
+            State::Io => self.open_sources(run),
+            State::Sources => self.open_next_source(run, run.source.following()),
+            State::PendingAgain => self.open_check(run),
+            State::Check => self.open_closing(run),
+            State::Closing => self.open_timers(run),
+            State::Timers => self.end_turn(run),
+            State::Done => State::Done,
         }
     }
 
-    fn open_idle(&mut self, run: &mut Run) -> Phase {
+    fn open_idle(&mut self, run: &mut Run) -> State {
         match self.idle.begin(&self.handles) {
-            true => Phase::Idle,
+            true => State::Idle,
             false => self.open_prepare(run),
         }
     }
 
     #[inline]
-    fn open_prepare(&mut self, run: &mut Run) -> Phase {
+    fn open_prepare(&mut self, run: &mut Run) -> State {
         match self.prepare.begin(&self.handles) {
-            true => Phase::Prepare,
+            true => State::Prepare,
             false => self.open_io(run),
         }
     }
 
     #[inline(never)]
-    fn open_io(&mut self, run: &mut Run) -> Phase {
+    fn open_io(&mut self, run: &mut Run) -> State {
         self.poll_phase(run);
         match self.driver.has_batch() || !self.in_hand.is_nothing() {
-            true => Phase::Io,
+            true => State::Io,
             false => self.open_sources(run),
         }
     }
 
     /// What has come to the sources follows the descriptors.
-    fn open_sources(&mut self, run: &mut Run) -> Phase {
+    fn open_sources(&mut self, run: &mut Run) -> State {
         match self.driver.sources.have_news() || self.driver.has_pending() {
             true => self.open_next_source(run, Some(Source::FIRST)),
             false => self.open_check(run),
@@ -192,49 +234,49 @@ impl Engine {
 
     /// The first source, of those from `source` on, that has something to hand out. Pending callbacks
     /// follow the last one.
-    fn open_next_source(&mut self, run: &mut Run, source: Option<Source>) -> Phase {
+    fn open_next_source(&mut self, run: &mut Run, source: Option<Source>) -> State {
         if let Some(source) = source.and_then(|source| self.driver.collect_from(source)) {
             run.source = source;
-            return Phase::Sources;
+            return State::Sources;
         }
         run.begin_rounds(MAX_PENDING_ROUNDS);
-        Phase::PendingAgain
+        State::PendingAgain
     }
 
     #[inline]
-    fn open_check(&mut self, run: &mut Run) -> Phase {
+    fn open_check(&mut self, run: &mut Run) -> State {
         match self.check.begin(&self.handles) {
-            true => Phase::Check,
+            true => State::Check,
             false => self.open_closing(run),
         }
     }
 
-    fn open_closing(&mut self, run: &mut Run) -> Phase {
+    fn open_closing(&mut self, run: &mut Run) -> State {
         self.begin_closing();
         match self.closing_now {
             NIL => self.open_timers(run),
-            _ => Phase::Closing,
+            _ => State::Closing,
         }
     }
 
     #[inline(never)]
-    fn open_timers(&mut self, run: &mut Run) -> Phase {
+    fn open_timers(&mut self, run: &mut Run) -> State {
         self.update_time();
         match self.collect_due_timers() {
-            true => Phase::Timers,
+            true => State::Timers,
             false => self.end_turn(run),
         }
     }
 
-    fn end_turn(&mut self, run: &mut Run) -> Phase {
+    fn end_turn(&mut self, run: &mut Run) -> State {
         run.alive = self.is_alive();
         match run.mode {
-            Mode::Default => Phase::Turn,
+            Mode::Default => State::Turn,
             Mode::Once | Mode::NoWait => self.finish(),
         }
     }
 
-    fn enter(&mut self, run: &mut Run) -> Phase {
+    fn enter(&mut self, run: &mut Run) -> State {
         self.driver.begin_run(run.mode != Mode::NoWait);
         run.alive = self.is_alive();
         if !run.alive {
@@ -244,15 +286,15 @@ impl Engine {
             // it takes its turn even if they leave nothing alive.
             self.update_time();
             self.collect_due_timers();
-            return Phase::TimersFirst;
+            return State::TimersFirst;
         }
-        Phase::Turn
+        State::Turn
     }
 
-    fn finish(&mut self) -> Phase {
+    fn finish(&mut self) -> State {
         self.stop_requested = false;
         self.driver.end_run();
-        Phase::Done
+        State::Done
     }
 
     /// Says that a run will not be gone on with, as when a callback has panicked. A program that waits for
@@ -260,6 +302,7 @@ impl Engine {
     /// had taken and not handed out yet.
     #[cold]
     pub fn give_up_run(&mut self) {
+        self.driver.cross(Boundary::RunEnds);
         self.driver.end_run();
         if self.backend_timeout() == Some(0) {
             self.driver.wake();
@@ -267,7 +310,7 @@ impl Engine {
     }
 
     /// Decides whether to take a turn and opens it.
-    fn turn(&mut self, run: &mut Run) -> Phase {
+    fn turn(&mut self, run: &mut Run) -> State {
         if !run.alive || self.stop_requested {
             return self.finish();
         }
@@ -276,7 +319,7 @@ impl Engine {
             true => self.open_idle(run),
             false => {
                 run.begin_rounds(1);
-                Phase::Pending
+                State::Pending
             }
         }
     }

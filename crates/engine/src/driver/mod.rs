@@ -35,6 +35,7 @@ pub(crate) use watchers::{Owner, Pending};
 use crate::metrics::{IdleTime, Metrics, Waits};
 use crate::patience::{Patience, Spinning};
 use crate::poller::{Call, Capability, Mechanism, Poller, Sim};
+use crate::probe::Probe;
 use crate::readiness::Readiness;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::signal::SignalSet;
@@ -55,6 +56,7 @@ pub(crate) struct Driver {
     waits: Waits,
     /// Whether an embedding program may wait for our descriptor.
     is_embedded: bool,
+    pub(crate) probe: Option<Box<dyn Probe>>,
 }
 
 impl Driver {
@@ -71,6 +73,7 @@ impl Driver {
             blocked_signals: None,
             waits: Waits::new()?,
             is_embedded: false,
+            probe: None,
         })
     }
 

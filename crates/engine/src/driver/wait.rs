@@ -6,6 +6,7 @@ use crate::mailbox::Mailbox;
 use crate::patience::{Awaited, Awaits, Clocks, Expected};
 use crate::poller::{Capability, Poller};
 use crate::pool::Pool;
+use crate::probe::Boundary;
 use blacklight_sys::{Errno, Timeout, clock};
 
 /// How long to hold still after the kernel has failed to wait for us, so that a broken
@@ -184,10 +185,15 @@ impl Driver {
             _ => Awaits::Pool(Pool::get()?.workers()),
         };
         let spin = self.patience.plan(awaits)?;
-        let poller = &mut self.poller;
-        let spun = spin.run(&mut Mail { poller, mailbox });
+        self.cross(Boundary::SpinBegins);
+        let spun = spin.run(&mut Mail {
+            poller: &mut self.poller,
+            mailbox: &self.sources.receiver.mailbox,
+        });
         self.patience.learn(&spun, spun.is_ready);
-        Some(spun.is_ready)
+        let found = spun.is_ready;
+        self.cross(Boundary::SpinEnds { found });
+        Some(found)
     }
 
     /// Spins for descriptors if the loop's patience allows it. Returns whether the poller has been asked
@@ -197,6 +203,7 @@ impl Driver {
         let Some(spin) = self.patience.plan(Awaits::Io(expected, timeout)) else {
             return false;
         };
+        self.cross(Boundary::SpinBegins);
         if self.waits.is_timed {
             self.waits.idle_time.enter(self.poller.now_ns());
         }
@@ -213,6 +220,7 @@ impl Driver {
         if self.waits.is_timed {
             self.waits.idle_time.leave(self.now_ns);
         }
+        self.cross(Boundary::SpinEnds { found });
         self.waits.slept = !spun.was_ready;
         self.sources.receiver.signalled &= !found;
         found
@@ -236,8 +244,14 @@ impl Driver {
         let is_sampled =
             sleeps && self.poller.can(Capability::CheapLooks) && self.patience.samples_sleep();
         let before = is_sampled.then(|| self.clocks());
+        if sleeps {
+            self.cross(Boundary::SleepBegins { timeout });
+        }
         let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
         self.update_time();
+        if sleeps {
+            self.cross(Boundary::SleepEnds);
+        }
         if let Some(before) = before {
             let after = self.clocks();
             self.patience.slept(before, after);
