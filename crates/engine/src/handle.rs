@@ -76,6 +76,15 @@ pub enum HandleKind {
     Process,
 }
 
+/// The stages of a handle's life. A handle is stopped before it is closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Life {
+    Inactive,
+    /// Started, or watching something.
+    Active,
+    Closing,
+}
+
 /// Packed, since programs have millions of them.
 #[derive(Clone, Copy, Debug)]
 #[repr(Rust, packed(4))]
@@ -83,9 +92,8 @@ pub(crate) struct Handle {
     pub(crate) token: Token,
     /// Its place in a phase's list.
     phase: Link,
-    active: bool,
+    life: Life,
     referenced: bool,
-    closing: bool,
     /// Whether no walk finds it.
     hidden: bool,
     pub(crate) kind: Kind,
@@ -137,9 +145,8 @@ impl Handles {
         Handle {
             token,
             phase: UNLINKED,
-            active: false,
+            life: Life::Inactive,
             referenced: true,
-            closing: false,
             hidden: false,
             kind,
         }
@@ -170,7 +177,7 @@ impl Handles {
     #[inline]
     pub(crate) fn open(&self, key: Key) -> Result<u32, Errno> {
         match self.slab.resolve(key) {
-            Some(index) if !self.slab[index].closing => Ok(index),
+            Some(index) if self.slab[index].life != Life::Closing => Ok(index),
             _ => Err(Errno::EINVAL),
         }
     }
@@ -275,12 +282,17 @@ impl Handles {
         self.unlink(index);
     }
 
-    /// Makes a handle active or inactive; `active` follows.
+    /// Makes a handle active or inactive; the count of active handles follows. A handle that is
+    /// closing stays so.
     #[inline]
     pub(crate) fn set_active(&mut self, index: u32, active: bool) {
+        let (from, to) = match active {
+            true => (Life::Inactive, Life::Active),
+            false => (Life::Active, Life::Inactive),
+        };
         let handle = &mut self.slab[index];
-        if handle.active != active {
-            handle.active = active;
+        if handle.life == from {
+            handle.life = to;
             if handle.referenced {
                 self.count(active);
             }
@@ -291,7 +303,7 @@ impl Handles {
         let handle = &mut self.slab[index];
         if handle.referenced != referenced {
             handle.referenced = referenced;
-            if handle.active {
+            if handle.life == Life::Active {
                 self.count(referenced);
             }
         }
@@ -307,7 +319,7 @@ impl Handles {
     }
 
     pub(crate) fn is_active(&self, index: u32) -> bool {
-        self[index].active
+        self[index].life == Life::Active
     }
 
     /// Queues a stopped handle for the closing phase.
@@ -321,9 +333,9 @@ impl Handles {
     #[inline]
     pub(crate) fn mark_closing(&mut self, index: u32) {
         let handle = &mut self.slab[index];
-        assert!(!handle.closing, "a handle is closed twice");
-        debug_assert!(!handle.active, "a handle is closed while active");
-        handle.closing = true;
+        let before = std::mem::replace(&mut handle.life, Life::Closing);
+        assert!(before != Life::Closing, "a handle is closed twice");
+        debug_assert!(before != Life::Active, "a handle is closed while active");
     }
 
     /// Queues a handle that is marked for the closing phase.
@@ -334,7 +346,7 @@ impl Handles {
     }
 
     pub(crate) fn is_closing(&self, index: u32) -> bool {
-        self[index].closing
+        self[index].life == Life::Closing
     }
 
     /// A new entry that no walk finds and that keeps nothing alive.
@@ -349,7 +361,7 @@ impl Handles {
         Ok(key)
     }
 
-    /// Forgets a hidden entry, at once and without a word.
+    /// Removes a hidden entry at once; no event follows.
     pub(crate) fn remove_hidden(&mut self, index: u32) {
         assert!(self[index].hidden, "a visible handle is removed");
         self.hidden -= 1;
@@ -404,7 +416,7 @@ impl Engine {
     pub fn is_closing(&self, key: Key) -> bool {
         self.handles
             .resolve(key)
-            .is_none_or(|index| self.handles[index].closing)
+            .is_none_or(|index| self.handles.is_closing(index))
     }
 
     /// What the handle is, or `None` for a stale key.
