@@ -19,18 +19,32 @@ use blacklight_sys::socket::{self, Address};
 use blacklight_sys::{Errno, RawFd};
 
 /// How a server takes the connections that wait.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Backlog {
     /// How many it took at once the last time, at most, and the turn in which that was.
     at_once: u32,
     turn: u64,
-    one_by_one: bool,
+    /// How many it may take at once.
+    limit: u32,
     /// The descriptor is blocking: accept(2) would wait for a connection.
     pub(super) may_block: bool,
     /// The listening socket is a TCP socket, whatever the kind of the handle.
     is_tcp: bool,
     /// The connection that waits is offered once more, though nobody accepted it when it came.
     offers_again: bool,
+}
+
+impl Default for Backlog {
+    fn default() -> Backlog {
+        Backlog {
+            at_once: 0,
+            turn: 0,
+            limit: Budget::MAX,
+            may_block: false,
+            is_tcp: false,
+            offers_again: false,
+        }
+    }
 }
 
 /// What became of a connection that waited.
@@ -185,9 +199,9 @@ impl Engine {
             return Budget::at_most(1);
         };
         let backlog = &mut extra.backlog;
-        let grows = !backlog.one_by_one && !backlog.may_block && turn - backlog.turn <= 1;
+        let grows = !backlog.may_block && turn - backlog.turn <= 1;
         backlog.at_once = match grows {
-            true => (2 * backlog.at_once).clamp(1, Budget::MAX),
+            true => (2 * backlog.at_once).clamp(1, backlog.limit),
             false => 1,
         };
         backlog.turn = turn;
@@ -198,7 +212,10 @@ impl Engine {
     /// come fast. It is better not to where several processes share a server evenly.
     pub fn tcp_simultaneous_accepts(&mut self, key: Key, enabled: bool) -> Result<(), Errno> {
         let index = self.open_stream(key)?;
-        self.stream_extra(index)?.backlog.one_by_one = !enabled;
+        self.stream_extra(index)?.backlog.limit = match enabled {
+            true => Budget::MAX,
+            false => 1,
+        };
         Ok(())
     }
 
