@@ -12,7 +12,7 @@ const MAX_PENALTY: u32 = 1024;
 /// The part of the penalty that a success takes away where the back-off is [strict](Backoff::strict).
 /// A spin in vain doubles the penalty, so that spins follow each other only where five of six succeed.
 ///
-/// Measured by `bench-echo --gaps` (docs/RELIABILITY.md, Spinning): at a pause of 30 µs and more between
+/// Measured by `cargo xtask measure gaps` (docs/RELIABILITY.md, Spinning): at a pause of 30 µs and more between
 /// messages, where spinning does not pay, a loop with it takes as much processor time as one that never spins.
 const FORGIVEN: u32 = 8;
 
