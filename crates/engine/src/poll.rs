@@ -6,7 +6,7 @@ use crate::event::{Event, Token};
 use crate::handle::Kind;
 use crate::readiness::{Interest, Readiness};
 use crate::slab::{Key, NIL};
-use blacklight_sys::{Errno, RawFd, fd};
+use blacklight_sys::{Errno, RawFd};
 
 impl Engine {
     /// Makes a poll handle for a descriptor, which becomes non-blocking.
@@ -19,9 +19,7 @@ impl Engine {
             return Err(Errno::EEXIST);
         }
         self.driver.check(fd)?;
-        if !self.driver.is_simulated() {
-            fd::set_nonblocking(fd, true)?;
-        }
+        self.driver.set_nonblocking(fd)?;
         let watcher = self.driver.add(fd, Owner::Poll(NIL))?;
         match self.handles.insert(Kind::Poll(watcher), token) {
             Ok(key) => {

@@ -19,9 +19,11 @@
 //! | `watchers.rs` | the table of watchers |
 //! | `registration.rs` | what watchers want, and what the poller is told of it |
 //! | `flow.rs` | connections whose bytes go one way |
+//! | `calls.rs` | calls on sockets, which the simulated kernel may shorten or refuse |
 //! | `sources.rs` | what comes from other threads, signals, children and the ring |
 //! | `wait.rs` | spinning, sleeping, and recovering from a broken poller |
 
+mod calls;
 mod flow;
 mod registration;
 mod sources;
@@ -34,7 +36,7 @@ pub(crate) use watchers::{Owner, Pending};
 
 use crate::metrics::{IdleTime, Metrics, Waits};
 use crate::patience::{Patience, Spinning};
-use crate::poller::{Call, Capability, Mechanism, Poller, Sim};
+use crate::poller::{Capability, Mechanism, Poller, Sim};
 use crate::probe::Probe;
 use crate::readiness::Readiness;
 use blacklight_sys::fallible::Arc;
@@ -150,14 +152,9 @@ impl Driver {
         self.poller.check(fd)
     }
 
-    /// How much of a call on a socket may be done; see [`Poller::admit`].
-    #[inline]
-    pub(crate) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
-        self.poller.admit(call, fd, len)
-    }
-
-    pub(crate) fn is_simulated(&self) -> bool {
-        self.poller.is_simulated()
+    /// Makes a descriptor of the program's non-blocking.
+    pub(crate) fn set_nonblocking(&self, fd: RawFd) -> Result<(), Errno> {
+        self.poller.set_nonblocking(fd)
     }
 
     /// Whether an event says of a socket that it has failed.

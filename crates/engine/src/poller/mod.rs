@@ -191,8 +191,12 @@ impl Poller {
         }
     }
 
-    pub(crate) fn is_simulated(&self) -> bool {
-        matches!(self.kind, Kind::Sim(_))
+    /// Makes a descriptor non-blocking. Simulated ones are mere numbers.
+    pub(crate) fn set_nonblocking(&self, fd: RawFd) -> Result<(), Errno> {
+        match &self.kind {
+            Kind::Sim(_) => Ok(()),
+            _ => fd::set_nonblocking(fd, true),
+        }
     }
 
     #[inline]

@@ -9,7 +9,6 @@ use super::{Arrivals, Engine};
 use crate::driver::Pending;
 use crate::event::{Event, Token};
 use crate::handle::HandleKind;
-use crate::poller::Call;
 use crate::progress::Budget;
 use crate::readiness::{Interest, Readiness};
 use crate::slab::{Key, NIL};
@@ -220,14 +219,12 @@ impl Engine {
     }
 
     fn accept(&mut self, fd: RawFd) -> Result<Descriptor, Errno> {
-        self.driver.admit(Call::Accept, fd, 1)?;
-        socket::accept(fd)
+        self.driver.accept(fd)
     }
 
     /// Begins to connect a socket.
     pub(crate) fn connect(&mut self, fd: RawFd, address: &Address) -> Result<bool, Errno> {
-        self.driver.admit(Call::Connect, fd, 1)?;
-        socket::connect(fd, address)
+        self.driver.connect(fd, address)
     }
 
     fn accept_or_turn_away(&mut self, fd: RawFd) -> Result<Arrival, Errno> {

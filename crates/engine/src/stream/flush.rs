@@ -4,17 +4,16 @@
 //! written when the poller says that there is room. Writes that are queued behind each other go in
 //! one call, and a flush makes a bounded number of calls.
 
-use super::Engine;
 use super::state::Channel;
+use super::{Engine, Streams};
 use crate::driver::{Pending, Way};
 use crate::list::List;
-use crate::poller::Call;
 use crate::progress::Budget;
 use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
 use blacklight_sys::stream::Transport;
-use blacklight_sys::{Errno, poll, socket, stream};
+use blacklight_sys::{Errno, RawFd, poll, socket, stream};
 
 impl Engine {
     /// Writes what can be written of the queue.
@@ -110,62 +109,24 @@ impl Engine {
         buffers: &Buffers,
         passes: Option<Key>,
     ) -> Result<usize, Errno> {
-        let admitted = (self.driver).admit(Call::Write, channel.fd, buffers.bytes());
-        let written = admitted.and_then(|some| self.send(channel, buffers, passes, some));
+        let passed = passes.map(|key| self.passable_fd(key)).transpose()?;
+        let bytes = buffers.bytes();
+        let written =
+            (self.driver).write(channel.fd, bytes, |len| send(channel, buffers, passed, len));
         self.transmitted(channel, written)
     }
 
     /// One attempt to write what is left of a queued write, and of those behind it.
     fn transmit_queue(&mut self, index: u32, write: u32) -> Result<usize, Errno> {
         let channel = self.stream(index).channel()?;
-        let bytes = self.streams.writes[write].buffers.bytes();
-        let admitted = self.driver.admit(Call::Write, channel.fd, bytes);
-        let written = admitted.and_then(|some| self.send_queue(channel, write, some));
-        self.transmitted(channel, written)
-    }
-
-    /// Writes as much as the poller has admitted.
-    #[inline]
-    fn send(
-        &self,
-        channel: Channel,
-        buffers: &Buffers,
-        passes: Option<Key>,
-        admitted: usize,
-    ) -> Result<usize, Errno> {
-        let Channel { fd, transport, .. } = channel;
-        if let Some(passes) = passes {
-            return socket::send_with_descriptor(fd, buffers, self.passable_fd(passes)?);
-        }
-        match admitted < buffers.bytes() {
-            true => stream::write_part(fd, buffers, transport, admitted),
-            false => stream::write(fd, buffers, transport),
-        }
-    }
-
-    /// As [`send`](Engine::send), from this write on.
-    fn send_queue(&self, channel: Channel, write: u32, admitted: usize) -> Result<usize, Errno> {
         let entry = &self.streams.writes[write];
-        let is_whole = entry.passes.is_none() && admitted == entry.buffers.bytes();
-        let joins = channel.transport == Transport::Socket;
-        let queue = self.stream(entry.stream).output.queue;
-        if joins && is_whole && queue.len() > 1 {
-            match self.send_joined(channel, queue) {
-                // One of the writes points to memory that is not mapped. The others must not fail
-                // with it.
-                Err(Errno::EFAULT) => {}
-                written => return written,
-            }
-        }
-        self.send(channel, &entry.buffers, entry.passes, admitted)
-    }
-
-    /// Writes the queue, up to a write that passes a handle.
-    fn send_joined(&self, channel: Channel, queue: List) -> Result<usize, Errno> {
-        let joined =
-            (queue.entries(&self.streams.writes)).take_while(|write| write.passes.is_none());
-        let buffers = joined.map(|write| &write.buffers);
-        stream::write_joined(channel.fd, buffers, channel.transport)
+        let (passes, bytes) = (entry.passes, entry.buffers.bytes());
+        let passed = passes.map(|key| self.passable_fd(key)).transpose()?;
+        let streams = &self.streams;
+        let written = (self.driver).write(channel.fd, bytes, |len| {
+            streams.send_queue(channel, write, passed, len)
+        });
+        self.transmitted(channel, written)
     }
 
     /// Notes what an attempt to write says about the descriptor.
@@ -185,5 +146,55 @@ impl Engine {
             Err(_) => {}
         }
         written
+    }
+}
+
+/// Writes `len` bytes, and passes a descriptor with them if there is one.
+#[inline]
+fn send(
+    channel: Channel,
+    buffers: &Buffers,
+    passed: Option<RawFd>,
+    len: usize,
+) -> Result<usize, Errno> {
+    let Channel { fd, transport, .. } = channel;
+    if let Some(passed) = passed {
+        return socket::send_with_descriptor(fd, buffers, passed);
+    }
+    match len < buffers.bytes() {
+        true => stream::write_part(fd, buffers, transport, len),
+        false => stream::write(fd, buffers, transport),
+    }
+}
+
+impl Streams {
+    /// As [`send`], from this write on.
+    fn send_queue(
+        &self,
+        channel: Channel,
+        write: u32,
+        passed: Option<RawFd>,
+        len: usize,
+    ) -> Result<usize, Errno> {
+        let entry = &self.writes[write];
+        let is_whole = passed.is_none() && len == entry.buffers.bytes();
+        let joins = channel.transport == Transport::Socket;
+        let queue = self.slab[entry.stream].output.queue;
+        if joins && is_whole && queue.len() > 1 {
+            match self.send_joined(channel, queue) {
+                // One of the writes points to memory that is not mapped. The others must not fail
+                // with it.
+                Err(Errno::EFAULT) => {}
+                written => return written,
+            }
+        }
+        send(channel, &entry.buffers, passed, len)
+    }
+
+    /// Writes the queue, up to a write that passes a handle.
+    fn send_joined(&self, channel: Channel, queue: List) -> Result<usize, Errno> {
+        let joined = (queue.entries(&self.writes)).take_while(|write| write.passes.is_none());
+        let buffers = joined.map(|write| &write.buffers);
+        stream::write_joined(channel.fd, buffers, channel.transport)
     }
 }

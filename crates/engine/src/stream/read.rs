@@ -9,7 +9,6 @@ use super::{Arrivals, Engine, Streams};
 use crate::driver::{Driver, Way};
 use crate::event::Event;
 use crate::handle::HandleKind;
-use crate::poller::Call;
 use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::buffer::Space;
@@ -136,9 +135,9 @@ impl Engine {
     ) -> Result<usize, Errno> {
         let index = self.readable_stream(key)?;
         let fd = self.raw_fd(index)?;
-        let room = room.into();
-        let admitted = self.driver.admit(Call::Read, fd, room.len())?;
-        let result = socket::receive_with_descriptors(fd, room.limited_to(admitted), take);
+        let result = self.driver.read(fd, room.into(), |room| {
+            socket::receive_with_descriptors(fd, room, take)
+        });
         self.tried_to_read(index, result)
     }
 
@@ -190,13 +189,14 @@ impl Engine {
             transport,
             watcher,
         } = stream.channel()?;
-        let admitted = self.driver.admit(Call::Read, fd, room.len())?;
-        let room = room.limited_to(admitted);
         if passes_handles && transport.is_socket() {
             return self.receive_passed(fd, index, room);
         }
-        let wanted = room.len();
-        let result = stream::read(fd, room, transport);
+        let mut wanted = 0;
+        let result = self.driver.read(fd, room, |room| {
+            wanted = room.len();
+            stream::read(fd, room, transport)
+        });
         if result.is_ok() {
             self.driver.patience.saw_read(index);
             self.driver.transferred(watcher, Way::In);
@@ -217,9 +217,12 @@ impl Engine {
         let stream = &mut slab[index];
         // Every pipe that passes handles is made with an `Extra`.
         let extra = &mut extras[stream.extra];
-        socket::receive_with_descriptors(fd, room, |passed| match stream.accepted {
+        let keep = |passed| match stream.accepted {
             None => stream.accepted = Some(passed),
             Some(_) => extra.passed.push_back(passed),
+        };
+        self.driver.read(fd, room, |room| {
+            socket::receive_with_descriptors(fd, room, keep)
         })
     }
 

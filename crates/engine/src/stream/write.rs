@@ -7,7 +7,6 @@
 use super::{Arrivals, Engine, Streams};
 use crate::event::Token;
 use crate::list::{Linked, Links};
-use crate::poller::Call;
 use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
@@ -204,10 +203,10 @@ impl Engine {
             return Err(Errno::EINVAL);
         }
         let fd = self.raw_fd(index)?;
-        let admitted =
-            (self.driver.admit(Call::Write, fd, bytes.len())).map_err(Errno::full_is_again)?;
-        let sent = Buffers::lend(&[IoSlice::new(&bytes[..admitted])], |buffers| {
-            socket::send_with_descriptor(fd, buffers, passes.as_raw_fd())
+        let sent = self.driver.write(fd, bytes.len(), |len| {
+            Buffers::lend(&[IoSlice::new(&bytes[..len])], |buffers| {
+                socket::send_with_descriptor(fd, buffers, passes.as_raw_fd())
+            })
         });
         sent.map_err(Errno::full_is_again)
     }

@@ -2,7 +2,6 @@
 
 use super::{Engine, Receiving};
 use crate::event::Event;
-use crate::poller::Call;
 use crate::progress::Budget;
 use crate::readiness::Interest;
 use crate::slab::Key;
@@ -74,11 +73,8 @@ impl Engine {
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
-        if let Err(error) = self.driver.admit(Call::Receive, fd, 1) {
-            self.note_received(index, 0);
-            return Err(error);
-        }
-        let result = datagram::receive(fd, room, self.udp(index).quick, sender);
+        let quick = self.udp(index).quick;
+        let result = (self.driver).receive(fd, 1, |_| datagram::receive(fd, room, quick, sender));
         self.note_received(index, u32::from(result.is_ok()));
         result
     }
@@ -93,8 +89,8 @@ impl Engine {
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.open_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
-        self.driver.admit(Call::Receive, fd, 1)?;
-        datagram::receive(fd, room, self.udp(index).quick, sender)
+        let quick = self.udp(index).quick;
+        (self.driver).receive(fd, 1, |_| datagram::receive(fd, room, quick, sender))
     }
 
     /// As [`udp_receive`](Engine::udp_receive), for several datagrams at once: `room` is cut
@@ -109,8 +105,7 @@ impl Engine {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
         let pieces = room.len() / chunk.max(1);
-        let admitted = self.driver.admit(Call::Receive, fd, pieces);
-        let result = admitted.and_then(|pieces| {
+        let result = self.driver.receive(fd, pieces, |pieces| {
             let len = room.len().min(pieces * chunk);
             inbox.receive(fd, &mut room[..len], chunk)
         });

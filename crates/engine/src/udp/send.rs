@@ -13,7 +13,6 @@ use super::{Engine, Udp, Udps};
 use crate::driver::Pending;
 use crate::event::{Event, Token};
 use crate::list::{Linked, Links};
-use crate::poller::Call;
 use crate::progress::Budget;
 use crate::readiness::Interest;
 use crate::slab::Key;
@@ -98,8 +97,7 @@ impl Engine {
             result: Ok(()),
             links: Links::NONE,
         })?;
-        let admitted = self.driver.admit(Call::Send, fd, 1);
-        match admitted.and_then(|_| datagram::send(fd, buffers, to)) {
+        match self.driver.send(fd, 1, |_| datagram::send(fd, buffers, to)) {
             Ok(_) => {}
             Err(error) if error.is_full() => {
                 self.udps.sends.remove(send.index);
@@ -164,8 +162,7 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.prepare_to_send(index, to)?;
         let fd = self.udp_free_fd(index)?;
-        let admitted = self.driver.admit(Call::Send, fd, 1);
-        let sent = admitted.and_then(|_| datagram::send(fd, buffers, to));
+        let sent = self.driver.send(fd, 1, |_| datagram::send(fd, buffers, to));
         sent.map_err(Errno::full_is_again)
     }
 
@@ -201,9 +198,11 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.udp_raw_fd(index).map_err(|_| Errno::EINVAL)?;
         let fd = self.udp_free_fd(index)?;
-        let admitted = self.driver.admit(Call::Send, fd, outbox.len());
-        outbox.truncate(admitted.map_err(Errno::full_is_again)?);
-        outbox.send(fd).map_err(Errno::full_is_again)
+        let sent = self.driver.send(fd, outbox.len(), |count| {
+            outbox.truncate(count);
+            outbox.send(fd)
+        });
+        sent.map_err(Errno::full_is_again)
     }
 
     /// The socket, if no send is in progress that a new datagram would overtake.
@@ -262,16 +261,17 @@ impl Engine {
 
     /// Sends from the front of the queue once, and says how many went.
     fn send_batch(&mut self, index: u32, fd: RawFd) -> Result<usize, Errno> {
-        let admitted = self.driver.admit(Call::Send, fd, BATCH)?;
-        let mut outbox = Outbox::new();
-        let queue = self.udp(index).queue.entries(&self.udps.sends);
-        for send in queue.take(admitted) {
-            if let Some(buffers) = &send.buffers {
-                outbox.push(buffers, send.to.as_ref().map(AddressRef::from));
+        let Udps { slab, sends } = &self.udps;
+        self.driver.send(fd, BATCH, |count| {
+            let mut outbox = Outbox::new();
+            for send in slab[index].queue.entries(sends).take(count) {
+                if let Some(buffers) = &send.buffers {
+                    outbox.push(buffers, send.to.as_ref().map(AddressRef::from));
+                }
             }
-        }
-        debug_assert!(!outbox.is_empty(), "what is queued has buffers");
-        outbox.send(fd)
+            debug_assert!(!outbox.is_empty(), "what is queued has buffers");
+            outbox.send(fd)
+        })
     }
 
     /// Moves sends from the front of the queue to those that are done.
