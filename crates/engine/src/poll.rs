@@ -94,7 +94,6 @@ impl Engine {
             Ok(ready) if !ready.intersects(Readiness::TROUBLE) => Ok(ready),
             ready => self.poll_trouble(watcher, index, ready),
         };
-        let result = result.map(|ready| Interest::from(ready).into());
         Event::Poll(self.handles[index].token, result)
     }
 
@@ -124,6 +123,7 @@ impl Engine {
         if result.is_err() {
             self.stop_poll(index, watcher);
         }
-        result
+        // The handle is told only what it can ask for.
+        result.map(|ready| Interest::from(ready).into())
     }
 }
