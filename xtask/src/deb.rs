@@ -7,6 +7,7 @@
 use crate::compile::run_quietly;
 use crate::install::{Layout, VERSION};
 use crate::library::SWAP;
+use crate::portable::Needs;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -58,7 +59,7 @@ fn packages() -> [Package; 3] {
         Package {
             name: "libuv1",
             section: "libs",
-            depends: "libc6 (>= 2.34), libgcc-s1".to_owned(),
+            depends: "libgcc-s1".to_owned(),
             description: "asynchronous event notification library (Blacklight)\n \
                           libuv's event loop, rewritten in Rust: the shared library that programs\n \
                           linked with libuv.so.1 load.",
@@ -78,7 +79,7 @@ fn packages() -> [Package; 3] {
         Package {
             name: "blacklight",
             section: "utils",
-            depends: format!("libuv1 (= {}), libc6 (>= 2.34), libgcc-s1", version()),
+            depends: format!("libuv1 (= {}), libgcc-s1", version()),
             description: "runs programs on Blacklight's event loop\n \
                           The blacklight command, which has programs run on libuv's event loop\n \
                           rewritten in Rust, also those that carry a libuv inside.",
@@ -126,8 +127,8 @@ fn build_one(package: &Package, all: &Layout, staging: &Path, output: &Path) -> 
     for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
         workspace::copy_into_place(&workspace::root().join(license), &docs.join(license))?;
     }
-    write_control(package, &root)?;
     strip(&lib)?;
+    write_control(package, &root)?;
     let file = output.join(format!("{}_{}_amd64.deb", package.name, version()));
     let mut command = Command::new("dpkg-deb");
     command
@@ -156,7 +157,34 @@ fn strip(lib: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The programs and libraries that a package may have.
+const LOADED: [&str; 3] = [
+    "usr/bin/blacklight",
+    "usr/lib/x86_64-linux-gnu/libuv.so.1.0.0",
+    "usr/lib/x86_64-linux-gnu/libblacklight_swap.so",
+];
+
+/// The C library that the files below `root` need, as Debian writes it; none if there are no programs and
+/// libraries among them.
+fn c_library(root: &Path) -> Result<Option<String>> {
+    let mut oldest: Option<Vec<u32>> = None;
+    for file in LOADED.map(|file| root.join(file)) {
+        if file.exists() {
+            oldest = oldest.max(Some(Needs::read(&file)?.glibc()));
+        }
+    }
+    let dotted = |numbers: Vec<u32>| {
+        let parts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        format!("libc6 (>= {})", parts.join("."))
+    };
+    Ok(oldest.map(dotted))
+}
+
 fn write_control(package: &Package, root: &Path) -> Result<()> {
+    let depends = match c_library(root)? {
+        Some(c_library) => format!("{}, {c_library}", package.depends),
+        None => package.depends.clone(),
+    };
     let control = format!(
         "Package: {name}\n\
          Source: blacklight\n\
@@ -176,7 +204,6 @@ fn write_control(package: &Package, root: &Path) -> Result<()> {
         },
         version = version(),
         section = package.section,
-        depends = package.depends,
         description = package.description,
     );
     let dir = root.join("DEBIAN");
@@ -216,6 +243,21 @@ pub(crate) fn try_install(packages: &[PathBuf], scratch: &Path) -> Result<String
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// A package depends on a C library that has every symbol its files need.
+fn ensure_c_library_is_named(package: &Path, root: &Path) -> Result<()> {
+    let mut command = Command::new("dpkg-deb");
+    command.arg("--field").arg(package).arg("Depends");
+    let output = command.output().context("cannot run dpkg-deb")?;
+    let depends = String::from_utf8_lossy(&output.stdout);
+    let needed = c_library(root)?.unwrap_or_default();
+    ensure!(
+        depends.contains(&needed),
+        "{} needs {needed} and depends on {depends}",
+        package.display()
+    );
+    Ok(())
+}
+
 /// Checks that dpkg accepts a package, would take it as an upgrade, and that what belongs
 /// into it is there.
 pub(crate) fn check(package: &Path, dir: &Path) -> Result<()> {
@@ -226,11 +268,13 @@ pub(crate) fn check(package: &Path, dir: &Path) -> Result<()> {
     let debian = "1.44.2-1+deb12u1";
     command.args(["--compare-versions", &version(), "gt", debian]);
     run_quietly(command)?;
-    let root = dir.join("unpacked");
+    let name = package.file_name().unwrap_or_default().to_string_lossy();
+    let root = dir.join("unpacked").join(&*name);
+    fs::create_dir_all(&root).with_context(|| format!("cannot make {}", root.display()))?;
     let mut command = Command::new("dpkg");
     command.arg("-x").arg(package).arg(&root);
     run_quietly(command)?;
-    let name = package.file_name().unwrap_or_default().to_string_lossy();
+    ensure_c_library_is_named(package, &root)?;
     let lib = root.join("usr").join(LIBDIR);
     let wanted = if name.starts_with("blacklight_") {
         vec![root.join("usr/bin/blacklight"), lib.join(SWAP)]

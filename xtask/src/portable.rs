@@ -8,7 +8,7 @@
 use crate::compile::run_quietly;
 use crate::library::SWAP;
 use crate::workspace;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use object::Endianness;
 use object::elf::DT_NEEDED;
 use object::read::elf::ElfFile64;
@@ -158,21 +158,19 @@ impl Needs {
         for library in &self.libraries {
             ensure!(SYSTEM.contains(&library.as_str()), "it needs {library}");
         }
-        self.newest().map(drop)
+        for version in &self.versions {
+            let number = version.strip_prefix("GLIBC_").and_then(numbers);
+            let is_there = number.is_some_and(|number| number[..] <= GLIBC[..]);
+            ensure!(is_there, "it needs {version}");
+        }
+        Ok(())
     }
 
-    /// The newest version that is needed, none of which is newer than [`GLIBC`].
-    pub(crate) fn newest(&self) -> Result<String> {
-        let mut newest = vec![0];
-        for version in &self.versions {
-            let number = version.strip_prefix("GLIBC_").map(numbers);
-            match number {
-                Some(Some(number)) if number[..] <= GLIBC[..] => newest = newest.max(number),
-                _ => bail!("it needs {version}"),
-            }
-        }
-        let newest: Vec<String> = newest.iter().map(u32::to_string).collect();
-        Ok(newest.join("."))
+    /// The oldest glibc that has every version of it that is needed.
+    pub(crate) fn glibc(&self) -> Vec<u32> {
+        let of_glibc = |version: &String| numbers(version.strip_prefix("GLIBC_")?);
+        let newest = self.versions.iter().filter_map(of_glibc).max();
+        newest.unwrap_or_default()
     }
 }
 
@@ -199,7 +197,7 @@ mod tests {
     #[test]
     fn versions_are_compared_number_by_number() {
         let needs = needing(&["GLIBC_2.2.5", "GLIBC_2.28", "GLIBC_2.9"]);
-        assert_eq!(needs.newest().unwrap(), "2.28");
+        assert_eq!(needs.glibc(), [2, 28]);
         needs.check().unwrap();
         for version in ["GLIBC_2.29", "GLIBC_3.0", "GLIBC_PRIVATE", "GCC_3.0"] {
             let error = needing(&["GLIBC_2.2.5", version]).check().unwrap_err();

@@ -168,8 +168,7 @@ fn ensure_old_glibc_is_enough(installed: &Path) -> Result<()> {
     for file in FILES {
         let needs = Needs::read(&installed.join(file))?;
         needs.check()?;
-        let newest = needs.newest()?;
-        println!("{file} needs glibc {newest}: ok");
+        println!("{file} needs glibc {:?}: ok", needs.glibc());
     }
     Ok(())
 }
