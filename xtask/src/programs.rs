@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// How many seconds of a turn count.
     #[arg(long, default_value_t = 2)]
     seconds: u32,
+    /// Give ours another turn in which it never spins before it sleeps, to tell what spinning does.
+    #[arg(long)]
+    without_spinning: bool,
     /// Only list the rows.
     #[arg(long)]
     list: bool,
@@ -114,7 +117,12 @@ fn row_names(program: &Program, scripts: &Path) -> Vec<String> {
 /// The chosen cases, and what a reader has to know about them.
 fn prepare(options: &Options, chosen: &[&str], scripts: PathBuf) -> Result<(Cases, Vec<String>)> {
     let libraries = Libraries::build(&options.choice)?;
-    let (subjects, mut remarks) = (libraries.subjects(), libraries.remarks());
+    let (mut subjects, mut remarks) = (libraries.subjects(), libraries.remarks());
+    if options.without_spinning {
+        let name = "ours, never spinning";
+        let subject = Subject::on_library(name, libraries.ours()).with("BLACKLIGHT_SPIN", "0");
+        subjects.push(subject.only_shown());
+    }
     let mut sandbox = libraries.sandbox;
     let command_dir = workspace::target_subdir("programs/command")?;
     workspace::copy_into_place(
