@@ -1,4 +1,5 @@
-//! The loop that runs on this thread, and functions that use it.
+//! The current loop, which is the innermost one that runs on this thread, and functions that use
+//! it.
 
 use crate::loop_::Loop;
 use crate::task::{JoinHandle, Ready, Shared};
@@ -9,13 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The innermost of the loops that run on this thread.
+    /// The innermost loop that runs on this thread.
     static CURRENT: RefCell<Option<Loop>> = const { RefCell::new(None) };
 }
 
-/// A run in progress. When it ends, also by a panic, the loop can be run again.
+/// A run in progress. Dropping it, even in a panic, lets the loop be run again.
 pub(crate) struct Running {
-    /// The loop that callbacks are given.
+    /// The `Loop` that callbacks receive.
     lp: Loop,
     outer: Option<Loop>,
 }
@@ -39,7 +40,7 @@ impl Loop {
         Running { lp, outer }
     }
 
-    /// The loop that runs on this thread: the one whose callback or task asks.
+    /// Returns the loop that runs on this thread: the one whose callback or task calls this.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -63,12 +64,12 @@ impl Drop for Running {
             self.lp.0.give_up_run();
         }
         self.lp.0.set_running(false);
-        // Dropped after the cell has been let go of.
+        // Drops the previous value after the borrow of the cell has ended.
         let _inner = CURRENT.replace(self.outer.take());
     }
 }
 
-/// Queues a woken task without further ado if its loop is the one that runs here.
+/// Queues a woken task if its loop is the current one, and returns whether it is.
 pub(crate) fn wake_here(shared: &Arc<Shared>, task: Ready) -> bool {
     let woken = CURRENT.try_with(|current| match &*current.borrow() {
         Some(lp) if lp.0.tasks.is_of(shared) => {
@@ -80,7 +81,7 @@ pub(crate) fn wake_here(shared: &Arc<Shared>, task: Ready) -> bool {
     woken.unwrap_or(false)
 }
 
-/// The loop that runs on this thread; see [`Loop::current`].
+/// Returns the loop that runs on this thread; see [`Loop::current`].
 ///
 /// ```
 /// use blacklight::{Loop, UdpSocket};
@@ -142,7 +143,7 @@ pub fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'stati
     current().spawn_blocking(job)
 }
 
-/// Waits for a time on the current loop; see [`Loop::sleep`].
+/// Waits for a duration on the current loop; see [`Loop::sleep`].
 ///
 /// ```
 /// use blacklight::Loop;

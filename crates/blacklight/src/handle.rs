@@ -1,4 +1,8 @@
-//! What all handles have in common: they belong to a loop, and close when they are dropped.
+//! Handles: each belongs to a loop, and closes when it is dropped.
+//!
+//! A handle has two parts. The program owns a [`Handle`]; the loop's table owns its [`Source`],
+//! which receives events and stores the callback. The source refers back to the handle weakly,
+//! unless the handle is detached.
 
 use crate::loop_::{Inner, Loop};
 use crate::table::Source;
@@ -7,7 +11,7 @@ use std::cell::{Cell, OnceCell, RefMut};
 use std::io;
 use std::rc::{Rc, Weak};
 
-/// The program's end of a handle. The loop's end is `state`.
+/// The program's part of a handle. `state` is the loop's part.
 pub(crate) struct Handle<S: Source> {
     pub(crate) inner: Rc<Inner>,
     pub(crate) key: Key,
@@ -21,8 +25,8 @@ impl<S: Source> Handle<S> {
 }
 
 impl<S: Source> Handle<S> {
-    /// Closes the handle, unless it is closed already. The entry in the loop's table goes when
-    /// the engine says that this is finished.
+    /// Closes the handle, unless it is closed already. `Event::Closed` removes its entry from the
+    /// loop's table.
     pub(crate) fn close(&self) {
         let closed = self.engine().close(self.key);
         if closed.is_ok() {
@@ -37,11 +41,11 @@ impl<S: Source> Drop for Handle<S> {
     }
 }
 
-/// A place for a callback, out of which it is taken while it runs, so that it may be replaced
-/// or dropped meanwhile, also by itself.
+/// Holds a callback. A call takes the callback out, so that the callback may replace or drop
+/// itself.
 pub(crate) struct Slot<F: ?Sized> {
     callback: Cell<Option<Box<F>>>,
-    /// Counts how often the callback was replaced or taken away.
+    /// Counts the calls of `set`.
     changes: Cell<u32>,
 }
 
@@ -53,14 +57,15 @@ impl<F: ?Sized> Slot<F> {
         }
     }
 
-    /// Puts a callback here, or none. The one before is dropped when it does not run any more.
+    /// Sets or removes the callback. The previous one is dropped, after its call if it is
+    /// running.
     pub(crate) fn set(&self, callback: Option<Box<F>>) {
         self.changes.set(self.changes.get().wrapping_add(1));
         drop(self.callback.replace(callback));
     }
 
-    /// Calls the callback if there is one. It stays also if it panics, so that whoever catches
-    /// the panic finds the loop as it was.
+    /// Calls the callback, if one is set. A callback that panics stays set, so that the loop can
+    /// run on after the panic is caught.
     pub(crate) fn call<R>(&self, call: impl FnOnce(&mut F) -> R) -> Option<R> {
         let mut called = Called {
             slot: self,
@@ -71,7 +76,7 @@ impl<F: ?Sized> Slot<F> {
     }
 }
 
-/// A callback that is out of its slot, and goes back unless there has been a change.
+/// A running callback, which returns to its slot on drop unless `set` was called meanwhile.
 struct Called<'a, F: ?Sized> {
     slot: &'a Slot<F>,
     changes: u32,
@@ -86,15 +91,15 @@ impl<F: ?Sized> Drop for Called<'_, F> {
     }
 }
 
-/// What a handle with one callback calls.
+/// The callback of a [`Single`].
 pub(crate) type Callback = dyn FnMut(&Loop, &Rc<Handle<Single>>, Event);
 
-/// The loop's end of a handle with one callback.
+/// The loop's part of a handle with one callback.
 pub(crate) struct Single {
     callback: Slot<Callback>,
-    /// The program's end. A handle that has been dropped hears of nothing any more.
+    /// The program's part. After it is dropped, events are ignored.
     handle: OnceCell<Weak<Handle<Single>>>,
-    /// Set by `detach`: the loop then keeps the handle itself.
+    /// Set by `detach`, so that the loop owns the handle.
     detached: Cell<Option<Rc<Handle<Single>>>>,
 }
 
@@ -112,7 +117,7 @@ impl Source for Single {
 }
 
 impl Handle<Single> {
-    /// Makes a handle with one callback: `make` is given its token.
+    /// Creates a handle with one callback; `make` receives its token.
     pub(crate) fn single<T>(
         lp: &Loop,
         make: impl FnOnce(&mut Engine, blacklight_engine::Token) -> EngineResult<(Key, T)>,
@@ -128,12 +133,12 @@ impl Handle<Single> {
         Ok((handle, made))
     }
 
-    /// Gives the handle its callback in place of the one before.
+    /// Replaces the handle's callback.
     pub(crate) fn set_callback(
         &self,
         callback: impl FnMut(&Loop, &Rc<Handle<Single>>, Event) + 'static,
     ) {
-        // Nobody would ever take it back from a loop that is gone.
+        // A loop that is gone would never drop the callback.
         if !self.inner.is_closed() {
             self.state.callback.set(Some(Box::new(callback)));
         }
@@ -147,7 +152,7 @@ impl Handle<Single> {
     }
 }
 
-/// What the engine says.
+/// The result of an engine call.
 pub(crate) type EngineResult<T> = Result<T, blacklight_engine::Errno>;
 
 /// The methods that every kind of handle has.
@@ -159,11 +164,10 @@ macro_rules! common_methods {
                 self.handle.engine().is_active(self.handle.key)
             }
 
-            /// Closes the handle now, where dropping would close it when its last owner goes,
-            /// which for a detached one is the loop. Its callback is dropped, and nothing can
-            /// be done with it any more.
+            /// Closes the handle now, even if it has other owners or is detached. Its callback is
+            /// dropped, and it cannot be used again.
             ///
-            /// So it is with all handles, such as a timer:
+            /// For example, with a timer:
             ///
             /// ```
             /// use blacklight::{Loop, Timer};
@@ -179,9 +183,9 @@ macro_rules! common_methods {
                 self.handle.close();
             }
 
-            /// Lets the loop end although this handle is active.
+            /// Lets the loop end while this handle is active.
             ///
-            /// So it is with all handles, such as a timer:
+            /// For example, with a timer:
             ///
             /// ```
             /// use blacklight::{Loop, Mode, Timer};
@@ -192,7 +196,7 @@ macro_rules! common_methods {
             /// timer.start(Duration::from_secs(3600), |_, _| ())?;
             /// assert!(timer.is_active() && timer.has_ref());
             /// timer.unref();
-            /// lp.run(Mode::Default); // It returns at once: nothing else is there to wait for.
+            /// lp.run(Mode::Default); // Returns at once: nothing else is active.
             /// timer.r#ref();
             /// assert!(lp.is_alive());
             /// # Ok::<(), std::io::Error>(())
@@ -201,7 +205,7 @@ macro_rules! common_methods {
                 self.handle.engine().unreference(self.handle.key);
             }
 
-            /// Takes [`unref`](Self::unref) back.
+            /// Undoes [`unref`](Self::unref).
             pub fn r#ref(&self) {
                 self.handle.engine().reference(self.handle.key);
             }
@@ -223,13 +227,14 @@ macro_rules! common_methods {
     };
 }
 
-/// `detach`, for handles that own nothing but themselves.
+/// `detach`, for handles that consist of a [`Single`] only.
 macro_rules! detach_method {
     ($handle:ident) => {
         impl $handle {
-            /// Gives the handle to the loop, which keeps it for as long as the loop lives.
+            /// Gives the handle to the loop, which owns it until it is closed or the loop is
+            /// gone.
             ///
-            /// So it is with all handles, such as a timer:
+            /// For example, with a timer:
             ///
             /// ```
             /// use blacklight::{Loop, Mode, Timer};

@@ -1,7 +1,7 @@
 //! libuv's event loop for Rust: owned handles, closures and futures, no callbacks while anything
 //! is borrowed, and no `unsafe`.
 //!
-//! A [`Loop`] runs on one thread. What it does can be said in two ways, which mix.
+//! A [`Loop`] runs on one thread. Programs use it through futures or callbacks, and may mix both.
 //!
 //! # Futures
 //!
@@ -34,16 +34,16 @@
 //! }
 //! ```
 //!
-//! Tasks need not be `Send`, so they may share what they like by [`Rc`](std::rc::Rc). [`sleep`],
-//! [`timeout`] and [`interval`] wait, [`spawn_blocking`] has a closure run by the thread pool.
-//! Woken tasks run right after the callback that woke them; see [`Loop::spawn`].
+//! Tasks need not be `Send`, so they may share data through [`Rc`](std::rc::Rc). [`sleep`],
+//! [`timeout`] and [`interval`] wait; [`spawn_blocking`] runs a closure on the thread pool. Woken
+//! tasks run right after the callback that woke them; see [`Loop::spawn`].
 //!
 //! # Callbacks
 //!
-//! Handles are made on a loop, do something when they are started, and are closed when they are
-//! dropped; a callback is free to start, stop and drop any handle, its own included.
-//! [`Loop::run`] returns when there is nothing more to do: handles keep it running while they
-//! are active, unless they are [`unref`](Timer::unref)ed.
+//! A handle belongs to a loop, does its work once started, and closes when dropped. A callback
+//! may start, stop and drop any handle, including its own. [`Loop::run`] returns when there is
+//! nothing left to do: an active handle keeps the loop running unless it is
+//! [`unref`](Timer::unref)ed.
 //!
 //! ```
 //! use blacklight::{Loop, Mode, Timer};
@@ -65,9 +65,9 @@
 //! }
 //! ```
 //!
-//! A handle that goes out of scope is closed, and its callback is not called any more. One that
-//! nobody wants to hold is given to the loop by `detach`, as the connections of the same echo
-//! server in this style, which would otherwise be closed as soon as they are accepted:
+//! A handle that goes out of scope closes, and its callback is not called again. `detach` gives a
+//! handle to the loop instead. The callback version of the echo server detaches its connections,
+//! which would otherwise close as soon as they are accepted:
 //!
 //! ```no_run
 //! use blacklight::{Loop, Mode, TcpListener, TcpStream};
@@ -104,20 +104,20 @@
 //!
 //! # What else there is
 //!
-//! | for | there is |
+//! | to work with | use |
 //! | --- | --- |
 //! | connections | [`TcpListener`], [`TcpStream`], [`UnixListener`], [`UnixStream`], [`Pipe`], [`Tty`] |
 //! | datagrams | [`UdpSocket`] |
 //! | other descriptors | [`Poll`] |
-//! | the machine | [`fs`], [`process`], [`signal`], [`dns`] |
-//! | other threads | [`Async`] and its [`Sender`], which alone is `Send` |
+//! | files, processes, signals, names | [`fs`], [`process`], [`signal`], [`dns`] |
+//! | other threads | [`Async`] and its [`Sender`], the only type that is `Send` |
 //! | each turn of the loop | [`Prepare`], [`Check`], [`Idle`], and [`Loop::observe`] |
 //! | Node's scheduling | [`node`]: `setTimeout`, `setImmediate`, `process.nextTick`, in Node's order |
 //!
-//! Streams have the traits of `futures-io`. With the feature `tokio` they have tokio's as well,
-//! so that what is written for those works, such as TLS by tokio-rustls; with the feature
-//! `hyper`, hyper's, and there are `LoopExecutor` and `LoopTimer` for it. The feature `tracing` tells
-//! `tracing` what happens, always with the target `blacklight` and the name of the `loop`:
+//! Streams implement the traits of `futures-io`. The feature `tokio` adds tokio's traits, so that
+//! libraries written for tokio, such as tokio-rustls, work on these streams. The feature `hyper`
+//! adds hyper's traits, `LoopExecutor` and `LoopTimer`. The feature `tracing` emits events with
+//! the target `blacklight` and the field `loop`, the name of the loop:
 //!
 //! | level | message | further fields |
 //! | --- | --- | --- |
@@ -185,7 +185,7 @@ pub use wakeup::Async;
 pub use watcher::{Check, Idle, Prepare};
 pub use work::{Blocking, Work};
 
-// What is the engine's own, each with an example of its use here.
+// Types of the engine, each with an example.
 
 /// Options of [`TcpListener::bind_with`].
 ///
@@ -199,18 +199,18 @@ pub use work::{Blocking, Work};
 /// ```
 pub use blacklight_engine::BindOptions;
 
-/// When a silent connection is probed; see [`TcpStream::set_keepalive`].
+/// When the kernel probes an idle connection; see [`TcpStream::set_keepalive`].
 ///
 /// ```
 /// use blacklight::KeepAlive;
 ///
-/// // Whoever has been silent for a minute has half a minute to answer.
-/// let patience = KeepAlive { idle: 60, interval: 10, count: 3 };
-/// assert_eq!(patience.interval * patience.count, 30);
+/// // After a minute of silence, the peer has half a minute to answer.
+/// let keepalive = KeepAlive { idle: 60, interval: 10, count: 3 };
+/// assert_eq!(keepalive.interval * keepalive.count, 30);
 /// ```
 pub use blacklight_engine::KeepAlive;
 
-/// What a loop waits with; see [`Builder::poller`].
+/// The system call that a loop polls with; see [`Builder::poller`].
 ///
 /// ```
 /// use blacklight::{Loop, Mechanism};
@@ -221,7 +221,7 @@ pub use blacklight_engine::KeepAlive;
 /// ```
 pub use blacklight_engine::Mechanism;
 
-/// What [`Loop::metrics`] has counted.
+/// The counters that [`Loop::metrics`] returns.
 ///
 /// ```
 /// use blacklight::{Async, Loop, Mode};
@@ -236,7 +236,7 @@ pub use blacklight_engine::Mechanism;
 /// ```
 pub use blacklight_engine::Metrics;
 
-/// How long [`Loop::run`] goes on.
+/// When [`Loop::run`] returns.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, Timer};
@@ -245,15 +245,15 @@ pub use blacklight_engine::Metrics;
 /// let lp = Loop::new()?;
 /// let timer = Timer::new(&lp)?;
 /// timer.start_repeating(Duration::from_millis(1), |_, _| println!("tick"))?;
-/// lp.run(Mode::NoWait); // Whatever can be done now.
-/// lp.run(Mode::Once); // One tick.
+/// lp.run(Mode::NoWait); // Runs what is due now, without waiting.
+/// lp.run(Mode::Once); // Waits for one tick.
 /// timer.stop();
-/// lp.run(Mode::Default); // All that is left to do.
+/// lp.run(Mode::Default); // Runs until nothing is left to do.
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub use blacklight_engine::Mode;
 
-/// What a [`Poll`] watches for, and what it finds.
+/// The events that a [`Poll`] watches for and reports.
 ///
 /// ```
 /// use blacklight::Readiness;
@@ -264,7 +264,7 @@ pub use blacklight_engine::Mode;
 /// ```
 pub use blacklight_engine::Readiness;
 
-/// Wakes an [`Async`]: the only part of a loop that other threads may have.
+/// Wakes an [`Async`] from any thread.
 ///
 /// ```
 /// use blacklight::{Async, Loop, Mode, Sender};
@@ -280,7 +280,7 @@ pub use blacklight_engine::Readiness;
 /// ```
 pub use blacklight_engine::Sender;
 
-/// What [`Tty::set_mode`] makes of a terminal.
+/// The modes of a terminal; see [`Tty::set_mode`].
 ///
 /// ```no_run
 /// use blacklight::{Loop, Tty, TtyMode};
@@ -304,7 +304,7 @@ pub use blacklight_engine::TtyMode;
 /// ```
 pub use blacklight_engine::UdpBind;
 
-/// Who else may have the address of a [`UdpSocket`]; part of [`UdpBind`].
+/// Which other sockets may bind the address of a [`UdpSocket`]; part of [`UdpBind`].
 ///
 /// ```
 /// use blacklight::{UdpBind, UdpReuse};

@@ -1,5 +1,7 @@
-//! The loop: the engine, the table of those whom its events are for, and the one place that
-//! calls them.
+//! The loop: owns the engine, the table that maps tokens to receivers, and the tasks.
+//!
+//! [`Loop::deliver`] is the only place that calls user code for an event. The engine and the
+//! table are never borrowed while user code runs or user values are dropped.
 
 use crate::handle::{EngineResult, Handle};
 use crate::node::{self, Node};
@@ -19,7 +21,7 @@ use std::time::{Duration, Instant};
 
 type Observer = Box<dyn FnMut(Dispatch)>;
 
-/// What a loop is, shared by everything that belongs to it.
+/// The state of a loop, shared by its handles, tasks and `Loop`s.
 pub(crate) struct Inner {
     engine: RefCell<Engine>,
     pub(crate) table: RefCell<Table>,
@@ -28,22 +30,23 @@ pub(crate) struct Inner {
     recorder: RefCell<Option<Rc<Recorder>>>,
     pub(crate) tasks: Tasks,
     name: Box<str>,
-    /// How many `Loop`s there are. With the last one goes all that the program has given us.
+    /// The number of counted `Loop`s. Dropping the last one tears the loop down.
     loops: Cell<usize>,
     is_closed: Cell<bool>,
     is_running: Cell<bool>,
-    /// Stopped timers for sleeps to come: their entries in the table, and the engine's keys.
+    /// Stopped timers for later sleeps to reuse: each its entry in the table and the engine's
+    /// key.
     pub(crate) spare_timers: RefCell<Vec<(usize, Key)>>,
-    /// One moment, as Rust's clock and the engine's tell it.
+    /// One moment, on Rust's clock and on the engine's.
     epoch: (Instant, u64),
-    /// Room to read into, unless it is in use.
+    /// The buffer that callbacks' reads use; `None` before the first use and while in use.
     scratch: Cell<Option<Box<[u8]>>>,
-    /// The Node on this loop, if there is one.
+    /// The Node on this loop, if one exists.
     node: RefCell<Weak<node::Inner>>,
 }
 
-/// How much of a stream is read at once, and more than any datagram has.
-const SCRATCH: usize = 64 * 1024;
+/// The length of the scratch buffer, which exceeds that of any datagram.
+const SCRATCH_LEN: usize = 64 * 1024;
 
 impl Inner {
     pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
@@ -54,7 +57,7 @@ impl Inner {
         &self.name
     }
 
-    /// Whether the last `Loop` is gone, so that nothing will ever happen any more.
+    /// Whether the last counted `Loop` was dropped, after which the loop never runs again.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.get()
     }
@@ -63,25 +66,25 @@ impl Inner {
         self.is_running.get()
     }
 
-    /// A moment on the engine's clock. Rounded to the later side of the epoch's two readings, it
-    /// is never early.
+    /// Converts a moment to the engine's clock. The engine's clock was read after Rust's for the
+    /// epoch, so the result is never early.
     pub(crate) fn ns_at(&self, moment: Instant) -> u64 {
         let (epoch, epoch_ns) = self.epoch;
         let since = moment.saturating_duration_since(epoch);
         epoch_ns.saturating_add(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Lends the loop's own room. Whoever is called meanwhile and needs it gets another.
+    /// Lends the scratch buffer. A nested call gets a new buffer.
     pub(crate) fn with_scratch<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
         let taken = self.scratch.take();
-        let mut scratch = taken.unwrap_or_else(|| vec![0; SCRATCH].into_boxed_slice());
+        let mut scratch = taken.unwrap_or_else(|| vec![0; SCRATCH_LEN].into_boxed_slice());
         let result = f(&mut scratch);
         self.scratch.set(Some(scratch));
         result
     }
 
-    /// Lets go of all that is the user's. The engine stays for as long as there are handles,
-    /// which close what they own when they are dropped.
+    /// Drops all callbacks and tasks. The engine stays until the last handle is dropped, because
+    /// handles close through it.
     fn tear_down(&self) {
         self.is_closed.set(true);
         trace::loop_gone(self);
@@ -99,12 +102,12 @@ impl Inner {
 
 /// An event loop. Clones are the same loop.
 ///
-/// A loop lives for as long as somebody has the `Loop` that [`Loop::new`] or
-/// [`Builder::build`] made, or a clone of it. Handles do not count, and neither do the loops
-/// that callbacks are given and that [`Loop::current`] finds, nor their clones: tasks and
-/// callbacks may keep these. When the last that counts is dropped, all callbacks and tasks are
-/// dropped, and nothing happens to the loop's handles any more. Only a callback or a task that
-/// is given a `Loop` from outside keeps the loop, and itself, for ever.
+/// A loop lives until the `Loop` that [`Loop::new`] or [`Builder::build`] returned and all clones
+/// of it are dropped. Then all callbacks and tasks are dropped, and the handles do nothing more.
+///
+/// Handles do not keep the loop alive. Neither do the `Loop`s that callbacks receive and that
+/// [`Loop::current`] returns, nor clones of these, so tasks and callbacks may store them. A
+/// callback or task that owns a `Loop` from outside leaks: the two keep each other alive.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, Timer};
@@ -113,7 +116,7 @@ impl Inner {
 /// let lp = Loop::new()?;
 /// let timer = Timer::new(&lp)?;
 /// timer.start(Duration::from_millis(1), |lp, _| {
-///     // A callback is given its loop, and need not own it.
+///     // A callback receives its loop and need not own one.
 ///     lp.spawn(async { println!("and this is a task of the same loop") });
 /// })?;
 /// lp.run(Mode::Default);
@@ -121,23 +124,23 @@ impl Inner {
 /// ```
 pub struct Loop(pub(crate) Rc<Inner>, Hold);
 
-/// Whether a `Loop` is one of those that keep the loop.
+/// Whether a `Loop` keeps the loop alive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hold {
-    Counts,
-    DoesNot,
+    Counted,
+    Uncounted,
 }
 
 impl Loop {
-    /// The same loop for those who belong to it.
+    /// A `Loop` that does not keep the loop alive, for callbacks and tasks.
     pub(crate) fn uncounted(inner: &Rc<Inner>) -> Loop {
-        Loop(inner.clone(), Hold::DoesNot)
+        Loop(inner.clone(), Hold::Uncounted)
     }
 }
 
 impl Clone for Loop {
     fn clone(&self) -> Loop {
-        if self.1 == Hold::Counts {
+        if self.1 == Hold::Counted {
             self.0.loops.set(self.0.loops.get() + 1);
         }
         Loop(self.0.clone(), self.1)
@@ -146,7 +149,7 @@ impl Clone for Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        if self.1 == Hold::DoesNot {
+        if self.1 == Hold::Uncounted {
             return;
         }
         let left = self.0.loops.get() - 1;
@@ -187,26 +190,26 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Gives the loop a name, for whoever looks at it.
+    /// Names the loop, for [`Loop::name`], debugging and tracing.
     pub fn name(mut self, name: &str) -> Builder {
         self.name = name.into();
         self
     }
 
-    /// Uses this mechanism, in place of the one that the environment variable
-    /// `BLACKLIGHT_POLLER` names, or else of the best there is.
+    /// Polls with this mechanism. The default is the one that the environment variable
+    /// `BLACKLIGHT_POLLER` names, or else the best one available.
     pub fn poller(mut self, mechanism: Mechanism) -> Builder {
         self.mechanism = Some(mechanism);
         self
     }
 
-    /// Lets the loop sleep as soon as it has nothing to do.
+    /// Makes the loop sleep as soon as it has nothing to do.
     ///
-    /// Otherwise a loop spins for some microseconds before it sleeps, where that has paid lately: for
-    /// other threads, for the thread pool, and for a connection whose peer answers at once. So do the
-    /// pool's workers before they sleep. That shortens what an answer takes and costs processor time
-    /// that nobody else can use. The environment variable `BLACKLIGHT_SPIN=0` does the same to all
-    /// loops; a value other than `0` and `1` is an error of [`build`](Builder::build).
+    /// By default a loop spins for some microseconds before it sleeps, where spinning has paid
+    /// off lately: while it waits for other threads, for the thread pool, or for a peer that
+    /// answers at once. The pool's workers spin too. Spinning lowers latency and costs processor
+    /// time. The environment variable `BLACKLIGHT_SPIN=0` turns spinning off for all loops; with
+    /// a value other than `0` and `1`, [`build`](Builder::build) returns an error.
     ///
     /// ```
     /// use blacklight::{Loop, Mode};
@@ -226,7 +229,7 @@ impl Builder {
         self
     }
 
-    /// Makes the loop.
+    /// Builds the loop.
     pub fn build(self) -> io::Result<Loop> {
         let mechanism = match self.mechanism {
             None => Mechanism::from_environment()?,
@@ -260,17 +263,17 @@ impl Builder {
             node: RefCell::default(),
         };
         trace::loop_made(&inner);
-        Ok(Loop(Rc::new(inner), Hold::Counts))
+        Ok(Loop(Rc::new(inner), Hold::Counted))
     }
 }
 
 impl Loop {
-    /// A loop with the default options.
+    /// Creates a loop with the default options.
     pub fn new() -> io::Result<Loop> {
         Loop::builder().build()
     }
 
-    /// Options for a loop.
+    /// Returns a builder, for a loop with other options.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -279,16 +282,16 @@ impl Loop {
         self.0.engine.borrow_mut()
     }
 
-    fn look(&self) -> Ref<'_, Engine> {
+    fn engine_ref(&self) -> Ref<'_, Engine> {
         self.0.engine.borrow()
     }
 
-    /// The name that the loop was built with, which may be empty.
+    /// The name that the loop was built with, or an empty string.
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// Runs the loop. Returns whether something in it is still alive.
+    /// Runs the loop, and returns whether handles, requests or tasks are left that keep it alive.
     ///
     /// ```
     /// use blacklight::{Idle, Loop, Mode};
@@ -304,16 +307,16 @@ impl Loop {
     ///
     /// # Panics
     ///
-    /// If the loop is running already: it cannot be run from its own callbacks and tasks. And if
-    /// it is gone, and this is one that did not keep it.
+    /// If the loop is running already, as it is in its own callbacks and tasks; or if the loop is
+    /// gone, which this `Loop` can outlive if it comes from a callback or from [`Loop::current`].
     pub fn run(&self, mode: Mode) -> bool {
         let running = self.begin_running();
         running.lp().settle(&mut || ());
         running.lp().run_engine(mode, &mut || ())
     }
 
-    /// Runs the loop until the future is completed, and to the end of that turn. Other tasks
-    /// and callbacks run meanwhile. The future need not be `'static`.
+    /// Runs the loop until the future completes, and finishes that turn. Other tasks and
+    /// callbacks run meanwhile. The future need not be `'static`.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -331,7 +334,7 @@ impl Loop {
     ///
     /// # Panics
     ///
-    /// As [`run`](Loop::run), and if the future does.
+    /// If the future panics, and where [`run`](Loop::run) does.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let running = self.begin_running();
         let lp = running.lp();
@@ -365,11 +368,11 @@ impl Loop {
         output.expect("the future is completed")
     }
 
-    /// One run of the engine. `main` is called when the future of `block_on` is woken.
+    /// Runs the engine once. `main` polls the future of `block_on`, if it was woken.
     fn run_engine(&self, mode: Mode, main: &mut dyn FnMut()) -> bool {
         let mut run = Run::new(mode);
         loop {
-            // The engine is let go of before the callback runs.
+            // Ends the borrow of the engine before the callback runs.
             let event = self.engine().next(&mut run);
             let Some(event) = event else {
                 return run.alive();
@@ -381,7 +384,7 @@ impl Loop {
         }
     }
 
-    /// Ends the run in progress before its next turn.
+    /// Makes the run in progress return before its next turn.
     ///
     /// ```
     /// use blacklight::{Idle, Loop, Mode};
@@ -397,13 +400,13 @@ impl Loop {
         self.engine().stop();
     }
 
-    /// Whether something keeps the loop running: an active handle that is not unreferenced,
-    /// one whose closing is to be finished, a request in progress, or a task.
+    /// Whether something keeps the loop running: a referenced active handle, a handle that is
+    /// closing, a request in progress, or a task.
     pub fn is_alive(&self) -> bool {
-        self.look().is_alive()
+        self.engine_ref().is_alive()
     }
 
-    /// The loop's cached time, from an arbitrary start.
+    /// The loop's cached time, counted from an arbitrary start.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -418,15 +421,15 @@ impl Loop {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.look().now_ns())
+        Duration::from_nanos(self.engine_ref().now_ns())
     }
 
-    /// Caches the time anew, after a callback that took long.
+    /// Updates the cached time. Useful in a callback that has run for long.
     pub fn update_time(&self) {
         self.engine().update_time();
     }
 
-    /// The mechanism in use.
+    /// The mechanism that the loop polls with.
     ///
     /// ```
     /// use blacklight::{Loop, Mechanism};
@@ -435,14 +438,14 @@ impl Loop {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn mechanism(&self) -> Mechanism {
-        self.look().mechanism()
+        self.engine_ref().mechanism()
     }
 
-    /// A descriptor that becomes readable when a run would find something to do, for a
-    /// program that embeds this loop in its own; `None` where the mechanism has none.
+    /// Returns a descriptor that becomes readable when the loop has something to do, for a
+    /// program that embeds this loop in another; `None` if the mechanism has no descriptor.
     ///
-    /// It is the caller's own, and cannot be a borrowed one: the loop replaces its descriptor
-    /// when that breaks. Ask anew after each run. The example `embedded` is a whole program.
+    /// The descriptor is a duplicate, because the loop replaces its own when that breaks. Call
+    /// this again after each run. The example `embedded` is a complete program.
     ///
     /// ```
     /// use blacklight::{Async, Loop, Mode};
@@ -463,7 +466,7 @@ impl Loop {
         Ok(fd.transpose()?)
     }
 
-    /// How long a run would sleep now at the most; `None` is for ever.
+    /// The longest time that a run would sleep now; `None` means without limit.
     ///
     /// ```
     /// use blacklight::{Loop, Timer};
@@ -479,7 +482,7 @@ impl Loop {
         self.engine().backend_timeout().map(Duration::from_nanos)
     }
 
-    /// Counters of the loop's life.
+    /// Returns the loop's counters.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -491,10 +494,10 @@ impl Loop {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn metrics(&self) -> Metrics {
-        self.look().metrics()
+        self.engine_ref().metrics()
     }
 
-    /// The time spent waiting for events, if the loop was built to measure it.
+    /// The time spent waiting for events; zero unless [`Builder::measure_idle_time`] was called.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -506,7 +509,7 @@ impl Loop {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn idle_time(&self) -> Duration {
-        let engine = self.look();
+        let engine = self.engine_ref();
         Duration::from_nanos(engine.idle_time().total_ns(engine.now_ns()))
     }
 
@@ -559,8 +562,8 @@ impl Loop {
         }
     }
 
-    /// Does what follows every callback: ticks and microtasks, the tasks that have been woken,
-    /// and the ticks and microtasks of those.
+    /// Runs what follows every callback: ticks and microtasks, then woken tasks, then the ticks
+    /// and microtasks that these tasks queued.
     fn settle(&self, main: &mut dyn FnMut()) {
         let node = self.node().map(Node);
         if let Some(node) = &node {
@@ -581,7 +584,7 @@ impl Loop {
         *self.0.node.borrow_mut() = node;
     }
 
-    /// Calls whom the event is for, with nothing borrowed.
+    /// Passes the event to the entry that its token names, with nothing borrowed.
     fn deliver(&self, event: Event) {
         let at = event.token().0 as usize;
         let mut table = self.0.table.borrow_mut();
@@ -616,12 +619,12 @@ impl Loop {
                 }
             }
             Some(Entry::Wakes) => self.0.tasks.collect_wakes(),
-            // The tasks run after every event, so also after this one.
+            // Tasks run after every event, so `Backlog` needs no action here.
             Some(Entry::Backlog) | Some(Entry::Free) | None => {}
         }
     }
 
-    /// Makes a handle: `make` is given its token.
+    /// Creates a handle; `make` receives its token.
     pub(crate) fn attach<S: Source + 'static, T>(
         &self,
         state: Rc<S>,
@@ -638,14 +641,15 @@ impl Inner {
         state: Rc<S>,
         make: impl FnOnce(&mut Engine, Token) -> EngineResult<(Key, T)>,
     ) -> io::Result<(Handle<S>, T)> {
-        let (made, _) = self.enter(Entry::Handle(state.clone()), make)?;
+        let (made, _) = self.register(Entry::Handle(state.clone()), make)?;
         let (key, made) = made;
         let inner = self.clone();
         Ok((Handle { inner, key, state }, made))
     }
 
-    /// Makes something with an entry in the table, whose index is its token.
-    pub(crate) fn enter<T>(
+    /// Adds an entry to the table and calls `make` with its index as the token. Removes the entry
+    /// if `make` fails.
+    pub(crate) fn register<T>(
         &self,
         entry: Entry,
         make: impl FnOnce(&mut Engine, Token) -> EngineResult<T>,
@@ -665,7 +669,7 @@ impl Inner {
         }
     }
 
-    /// What who has to wait is told: with the loop gone it would be for ever.
+    /// `Pending`, or an error if the loop is gone and nothing would ever wake the task.
     pub(crate) fn pending<T>(&self) -> Poll<io::Result<T>> {
         match self.is_closed() {
             true => Poll::Ready(Err(gone())),
@@ -677,8 +681,8 @@ impl Inner {
         self.is_running.set(is_running);
     }
 
-    /// After a panic in the middle of a run: whoever waits for the loop's descriptor, or asks how
-    /// long it may, hears of what the run has left, the tasks that were woken among it.
+    /// Called after a panic ended a run: makes the loop's descriptor and `backend_timeout` report
+    /// the work that the run left, including woken tasks.
     #[cold]
     pub(crate) fn give_up_run(&self) {
         self.note_backlog();
@@ -686,7 +690,7 @@ impl Inner {
     }
 }
 
-/// What is said of a loop that does not live any more.
+/// The error of an operation on a loop that is gone.
 pub(crate) fn gone() -> io::Error {
     io::Error::other("the loop is gone")
 }

@@ -7,9 +7,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
 
-/// Watches a descriptor, which it owns and which becomes non-blocking.
+/// Watches a descriptor, which it owns and makes non-blocking.
 ///
-/// The callback runs again and again for as long as the descriptor is ready.
+/// Watching is level-triggered: the callback runs on each turn for as long as the descriptor is
+/// ready.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, Poll, Readiness};
@@ -40,7 +41,8 @@ pub struct Poll<Io> {
 common_methods!(Poll<Io>);
 
 impl<Io: AsFd> Poll<Io> {
-    /// Makes the handle, stopped. Files and directories, which are always ready, are refused.
+    /// Creates the handle, stopped. Returns an error for files and directories, which are always
+    /// ready.
     pub fn new(lp: &Loop, io: Io) -> io::Result<Poll<Io>> {
         let fd = io.as_fd().as_raw_fd();
         let (handle, ()) =
@@ -48,8 +50,8 @@ impl<Io: AsFd> Poll<Io> {
         Ok(Poll { handle, io })
     }
 
-    /// Watches for `wanted`, in place of what was watched for before. The callback is told
-    /// what is ready; an error means that the descriptor is not watched any more.
+    /// Watches for `wanted`, replacing earlier events and their callback. The callback receives
+    /// the events that are ready, or an error after which the descriptor is no longer watched.
     pub fn start(
         &self,
         wanted: Readiness,
@@ -64,13 +66,13 @@ impl<Io: AsFd> Poll<Io> {
         Ok(())
     }
 
-    /// Stops watching. No event that has been noticed already is delivered.
+    /// Stops watching. Pending events are discarded.
     pub fn stop(&self) {
-        // One that is closed has stopped.
+        // A closed handle has stopped.
         let _ = self.handle.engine().poll_stop(self.handle.key);
     }
 
-    /// What is watched.
+    /// The object that is watched.
     pub fn get_ref(&self) -> &Io {
         &self.io
     }
@@ -78,8 +80,8 @@ impl<Io: AsFd> Poll<Io> {
 
 impl<Io> Drop for Poll<Io> {
     fn drop(&mut self) {
-        // Its own callback, if it is what drops the handle, holds on to the rest of it; but
-        // the descriptor is closed now, and its number may be anybody's.
+        // If the callback drops this, the call in progress keeps the handle open; but the
+        // descriptor is closed now, and its number may be reused.
         let _ = self.handle.engine().poll_stop(self.handle.key);
     }
 }

@@ -1,4 +1,4 @@
-//! What has happened and waits for somebody who awaits it.
+//! A queue of events for a task that awaits them.
 
 use crate::stream::Waiter;
 use std::cell::RefCell;
@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// A queue between a callback, which pushes, and one future, which takes.
+/// A queue between a callback, which pushes, and one future, which pops.
 ///
-/// It is not in the loop's table, so nothing of the user's may be in it but his waker, which
-/// goes as soon as it is used; and a waker owns no future.
+/// The loop's table does not own the queue, so the queue must not own user values. The one
+/// exception is a waker, which is dropped once it is used and owns no future.
 pub(crate) struct Queue<T> {
     items: RefCell<VecDeque<T>>,
     waiter: Waiter,
@@ -23,7 +23,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Adds to what waits, as `update` does it, and wakes who waits for it.
+    /// Changes the queue with `update`, and wakes the task that waits for an item.
     pub(crate) fn update(&self, update: impl FnOnce(&mut VecDeque<T>)) {
         update(&mut self.items.borrow_mut());
         self.waiter.wake();

@@ -1,29 +1,28 @@
-//! The loop's table: whom an event is for.
+//! The loop's table, which maps the engine's tokens to the receivers of events.
 //!
-//! A token of the engine's is an index into this table. Everything that a program gives to the
-//! loop (callbacks, and through them whatever these own) hangs on it, and on nothing else.
-//! Handles hold on to the engine but not to the table's contents, so that whatever a callback
-//! owns, its own handle included, goes when the loop does: that breaks the cycle from the loop
-//! over its callbacks to handles and back.
+//! A token is an index into this table. The table alone owns the program's callbacks and what
+//! these own. A handle keeps the engine alive but not the entries of the table, so tearing the
+//! loop down drops every callback with all that it owns, even its own handle. This breaks the
+//! reference cycle from loop to callback to handle to loop.
 //!
-//! User code runs and user values are dropped with nothing borrowed, so entries are cloned or
-//! taken out first.
+//! User code runs and user values are dropped with nothing borrowed, so callers clone an entry or
+//! take it out first.
 
 use crate::loop_::Loop;
 use blacklight_engine::Event;
 use std::rc::Rc;
 use std::task::Waker;
 
-/// What a handle's events go to.
+/// Receives the events of a handle.
 pub(crate) trait Source {
-    /// Something has happened to the handle.
+    /// Handles an event.
     fn event(&self, lp: &Loop, event: Event);
 
-    /// The handle is closed, or the loop is going: lets go of all that is the user's.
+    /// Drops callbacks and wakes waiting tasks, because the handle is closed or the loop is gone.
     fn clear(&self);
 }
 
-/// What is to be done when a request is completed, with the event that says so.
+/// Called with the event that completes a request.
 pub(crate) type Completion = Box<dyn FnOnce(&Loop, Event)>;
 
 pub(crate) enum Entry {
@@ -32,14 +31,14 @@ pub(crate) enum Entry {
     Handle(Rc<dyn Source>),
     /// A request, until it is completed.
     Request(Completion),
-    /// A hidden timer, for as long as its owner wants it.
+    /// A hidden timer, until its `Sleep` is dropped.
     Sleep {
         is_over: bool,
         waker: Option<Waker>,
     },
-    /// Tasks have been woken from other threads.
+    /// The async handle with which other threads wake tasks.
     Wakes,
-    /// Tasks are left over from the last pass.
+    /// The idle handle that is started while woken tasks are left over from the last pass.
     Backlog,
 }
 
@@ -63,7 +62,7 @@ impl Table {
         }
     }
 
-    /// Takes an entry out. It is to be dropped after the table has been let go of.
+    /// Takes an entry out. The caller drops it after the borrow of the table has ended.
     #[must_use]
     pub(crate) fn remove(&mut self, at: usize) -> Entry {
         match self.entries.get_mut(at) {
@@ -71,7 +70,7 @@ impl Table {
                 self.free.push(at);
                 std::mem::replace(entry, Entry::Free)
             }
-            // The loop is gone, and the table with it.
+            // The loop is gone, and its table empty.
             None => Entry::Free,
         }
     }
@@ -80,7 +79,7 @@ impl Table {
         self.entries.get_mut(at)
     }
 
-    /// Takes everything out, for good.
+    /// Takes all entries out. The table is not used again.
     #[must_use]
     pub(crate) fn take_all(&mut self) -> Vec<Entry> {
         self.free = Vec::new();

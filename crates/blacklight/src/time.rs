@@ -215,7 +215,7 @@ impl Sleep {
         };
         let made = self
             .inner
-            .enter(entry, |engine, token| engine.hidden_timer_init(token));
+            .register(entry, |engine, token| engine.hidden_timer_init(token));
         let (timer, at) = made.expect("there is memory for a timer");
         (at, timer)
     }

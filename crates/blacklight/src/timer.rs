@@ -6,10 +6,10 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Calls back after a time, once or again and again.
+/// Calls back after a time, once or repeatedly.
 ///
-/// Times are whole milliseconds, rounded up, and count from the loop's cached time; a
-/// timer never fires early.
+/// Times are rounded up to whole milliseconds and count from the loop's cached time. A timer
+/// never fires early.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, Timer};
@@ -36,13 +36,13 @@ fn whole_ms(time: Duration) -> u64 {
 }
 
 impl Timer {
-    /// Makes a timer, stopped.
+    /// Creates a timer, stopped.
     pub fn new(lp: &Loop) -> io::Result<Timer> {
         let (handle, ()) = Handle::single(lp, |engine, token| Ok((engine.timer_init(token)?, ())))?;
         Ok(Timer { handle })
     }
 
-    /// Starts the timer, or starts it anew, to call back once.
+    /// Starts or restarts the timer, to call back once.
     pub fn start(
         &self,
         timeout: Duration,
@@ -51,8 +51,8 @@ impl Timer {
         self.arm(whole_ms(timeout), 0, callback)
     }
 
-    /// Starts the timer, or starts it anew, to call back every `interval`. An interval of
-    /// less than a millisecond is one.
+    /// Starts or restarts the timer, to call back every `interval`, which is at least one
+    /// millisecond.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, Timer};
@@ -100,11 +100,11 @@ impl Timer {
 
     /// Stops the timer.
     pub fn stop(&self) {
-        // One that is closed has stopped.
+        // A closed timer has stopped.
         let _ = self.handle.engine().timer_stop(self.handle.key);
     }
 
-    /// How long until the timer is due, by the loop's cached time; zero if that has passed.
+    /// The time until the timer is due, by the loop's cached time; zero if that time has passed.
     ///
     /// ```
     /// use blacklight::{Loop, Timer};

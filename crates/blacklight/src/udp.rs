@@ -354,7 +354,7 @@ impl UdpSocket {
             after(lp, result.map_err(io::Error::from));
         };
         let entry = Entry::Request(Box::new(completion));
-        self.handle.inner.enter(entry, |engine, token| {
+        self.handle.inner.register(entry, |engine, token| {
             let to = to.as_ref().map(AddressRef::from);
             match engine.udp_send(key, token, &buffers, to)? {
                 true => Ok(()),

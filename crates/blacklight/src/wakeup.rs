@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 /// Calls back on the loop's thread after a [`Sender`] has sent, from any thread.
 ///
-/// It is active from the beginning. Sends before the callback runs are one, and the
-/// callback sees all that the senders did before they sent.
+/// The handle is active from creation. Several sends before the callback runs result in one call,
+/// and the callback sees all memory writes that the senders made before they sent.
 ///
 /// ```
 /// use blacklight::{Async, Loop, Mode};
@@ -31,7 +31,7 @@ common_methods!(Async);
 detach_method!(Async);
 
 impl Async {
-    /// Makes the handle.
+    /// Creates the handle.
     pub fn new(lp: &Loop, mut callback: impl FnMut(&Loop, &Async) + 'static) -> io::Result<Async> {
         let (handle, ticket) = Handle::single(lp, |engine, token| engine.async_init(token))?;
         handle.set_callback(move |lp, handle, _| {
@@ -41,7 +41,7 @@ impl Async {
         Ok(Async { handle, ticket })
     }
 
-    /// The right to send, which may go to any thread and outlive the handle.
+    /// Returns a sender, which may move to any thread and outlive the handle.
     pub fn sender(&self) -> Sender {
         self.handle.engine().async_sender(self.ticket)
     }

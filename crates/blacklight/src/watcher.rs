@@ -1,4 +1,4 @@
-//! Handles that run on every turn of the loop.
+//! Handles that call back on every turn of the loop.
 
 use crate::handle::{Handle, Single, common_methods, detach_method};
 use crate::loop_::Loop;
@@ -17,13 +17,13 @@ macro_rules! watcher {
         detach_method!($name);
 
         impl $name {
-            /// Makes the handle, stopped.
+            /// Creates the handle, stopped.
             pub fn new(lp: &Loop) -> io::Result<$name> {
                 let (handle, ()) = Handle::single(lp, |engine, token| Ok(($init(engine, token)?, ())))?;
                 Ok($name { handle })
             }
 
-            /// Starts the handle. One that is started already gets a new callback.
+            /// Starts the handle, or replaces the callback if it is started already.
             pub fn start(
                 &self,
                 mut callback: impl FnMut(&Loop, &$name) + 'static,
@@ -40,7 +40,7 @@ macro_rules! watcher {
 
             /// Stops the handle.
             pub fn stop(&self) {
-                // One that is closed has stopped.
+                // A closed handle has stopped.
                 let _ = self.handle.engine().loop_watcher_stop(self.handle.key);
             }
         }
@@ -48,7 +48,7 @@ macro_rules! watcher {
 }
 
 watcher! {
-    /// Runs on every turn, and keeps the loop from sleeping.
+    /// Calls back on every turn, and keeps the loop from sleeping.
     ///
     /// ```
     /// use blacklight::{Idle, Loop, Mode};
@@ -69,7 +69,7 @@ watcher! {
 }
 
 watcher! {
-    /// Runs on every turn right before the loop polls.
+    /// Calls back on every turn, right before the loop polls.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, Prepare};
@@ -86,7 +86,7 @@ watcher! {
 }
 
 watcher! {
-    /// Runs on every turn right after the loop has polled.
+    /// Calls back on every turn, right after the loop has polled.
     ///
     /// ```
     /// use blacklight::{Check, Loop, Mode};

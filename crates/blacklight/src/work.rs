@@ -77,7 +77,7 @@ impl Inner {
         // A job that is refused is dropped after the engine was let go of, since it may use the
         // loop.
         let mut refused = None;
-        let (key, _) = self.enter(entry, |engine, token| {
+        let (key, _) = self.register(entry, |engine, token| {
             let submitted = engine.work_submit(token, kind, job);
             submitted.map_err(|(error, job)| {
                 refused = Some(job);

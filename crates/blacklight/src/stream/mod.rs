@@ -248,7 +248,7 @@ impl Handle<Stream> {
         let entry = Entry::Request(Box::new(completion));
         let key = self.key;
         self.inner
-            .enter(entry, |engine, token| begin(engine, key, token))?;
+            .register(entry, |engine, token| begin(engine, key, token))?;
         Ok(())
     }
 
@@ -426,7 +426,7 @@ impl Handle<Stream> {
             let entry = Entry::Request(Box::new(completion));
             let begun = self
                 .inner
-                .enter(entry, |engine, token| engine.stream_shutdown(key, token));
+                .register(entry, |engine, token| engine.stream_shutdown(key, token));
             match begun {
                 Ok(_) => state.shutdown.set(Shutdown::Begun),
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {
