@@ -44,6 +44,7 @@ on_each_mechanism!(
     a_server_that_is_closed_lets_nobody_in,
     who_is_not_accepted_keeps_the_others_out,
     what_comes_in_parts_over_a_unix_socket_in_a_tcp_handle_is_read,
+    closing_a_stream_ends_its_turn,
 );
 
 /// A message that can be written: the memory that the engine is lent.
@@ -937,4 +938,31 @@ fn a_write_that_is_cancelled_says_nothing_of_the_connection(mechanism: Mechanism
         Event::Connect(Token(2), Err(Errno::ECONNREFUSED)),
     ];
     assert_eq!(events, expected);
+}
+
+/// Writes of a closed stream are reported in the closing phase, also if the stream was closed in
+/// its own callback, and another run goes on from there.
+fn closing_a_stream_ends_its_turn(mechanism: Mechanism) {
+    let mut engine = engine_on(mechanism);
+    let prepare = engine.prepare_init(Token(9)).unwrap();
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let stream = pipe_on(&mut engine, 1, ours, false);
+    engine.read_start(stream).unwrap();
+    theirs.write_all(b"x").unwrap();
+    let mut outer = Run::new(Mode::NoWait);
+    assert_eq!(engine.next(&mut outer), Some(Event::Read(Token(1))));
+    assert_eq!(read(&mut engine, stream, 1), Ok(1));
+    let mut answer = Message::new(2);
+    engine
+        .stream_write(stream, Token(2), answer.buffers(), None)
+        .unwrap();
+    engine.close(stream).unwrap();
+    engine.loop_watcher_start(prepare).unwrap();
+    let expected = [
+        Event::Prepare(Token(9)),
+        Event::Write(Token(2), Ok(()), 2),
+        Event::Closed(Token(1)),
+    ];
+    assert_eq!(told(&mut engine), expected);
+    assert_eq!(engine.next(&mut outer), None);
 }
