@@ -13,11 +13,11 @@
 //! use std::io;
 //!
 //! async fn echo(stream: TcpStream) -> io::Result<()> {
-//!     let mut room = [0; 4096];
+//!     let mut buf = [0; 4096];
 //!     loop {
-//!         match stream.read(&mut room).await? {
+//!         match stream.read(&mut buf).await? {
 //!             0 => return Ok(()), // The client has left.
-//!             count => stream.write_all(&room[..count]).await?,
+//!             count => stream.write_all(&buf[..count]).await?,
 //!         }
 //!     }
 //! }

@@ -9,20 +9,20 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// How many connections wait to be accepted, unless somebody says otherwise.
+/// The default length of the queue of connections that wait to be accepted.
 pub(crate) const BACKLOG: i32 = 1024;
 
 pub(crate) fn internet(address: Result<Address, Errno>) -> io::Result<SocketAddr> {
     let address = address?.to_socket_addr();
-    address.ok_or_else(|| io::Error::other("not an address of the Internet"))
+    address.ok_or_else(|| io::Error::other("not an Internet address"))
 }
 
 fn init(engine: &mut Engine, token: Token) -> Result<Key, Errno> {
     engine.tcp_init(token, None)
 }
 
-/// A TCP connection, in callback style and for tasks. Clones are the same connection, which is
-/// closed with the last of them.
+/// A TCP connection, for callbacks and tasks. Clones refer to the same connection, which closes
+/// with the last one.
 ///
 /// ```
 /// use blacklight::{Loop, TcpListener, TcpStream};
@@ -33,22 +33,22 @@ fn init(engine: &mut Engine, token: Token) -> Result<Key, Errno> {
 /// lp.block_on(async {
 ///     let server = blacklight::spawn(async move {
 ///         let (stream, _) = listener.accept().await?;
-///         let mut room = [0; 16];
-///         let count = stream.read(&mut room).await?;
-///         stream.write_all(&room[..count]).await?;
+///         let mut buf = [0; 16];
+///         let count = stream.read(&mut buf).await?;
+///         stream.write_all(&buf[..count]).await?;
 ///         Ok::<(), std::io::Error>(())
 ///     });
 ///     let client = TcpStream::connect(&blacklight::current(), address).await?;
 ///     client.write_all(b"hello").await?;
-///     let mut room = [0; 16];
-///     let count = client.read(&mut room).await?;
-///     assert_eq!(&room[..count], b"hello");
+///     let mut buf = [0; 16];
+///     let count = client.read(&mut buf).await?;
+///     assert_eq!(&buf[..count], b"hello");
 ///     server.await.unwrap()
 /// })?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The same with callbacks:
+/// With callbacks:
 ///
 /// ```
 /// use blacklight::{Loop, Mode, TcpListener, TcpStream};
@@ -87,7 +87,7 @@ pub struct TcpStream {
 stream_methods!(TcpStream);
 
 impl TcpStream {
-    /// Connects. Dropping the future gives up.
+    /// Connects to an address. Dropping the future cancels the attempt.
     ///
     /// ```
     /// use blacklight::{Loop, TcpStream};
@@ -113,15 +113,15 @@ impl TcpStream {
         }
     }
 
-    /// Connects, and then calls back. The connection is the callback's own: to be kept, given to
-    /// the loop by [`detach`](TcpStream::detach), or else closed.
+    /// Connects to an address, and then calls `after`, which owns the connection. It closes when
+    /// dropped unless [`detach`](TcpStream::detach) gives it to the loop.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, TcpStream};
     /// use std::io::ErrorKind;
     ///
     /// let lp = Loop::new()?;
-    /// // Nobody listens there any more.
+    /// // Nothing listens there now.
     /// let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     /// TcpStream::connect_then(&lp, address, |_, stream| {
     ///     assert_eq!(stream.unwrap_err().kind(), ErrorKind::ConnectionRefused);
@@ -142,7 +142,7 @@ impl TcpStream {
         )
     }
 
-    /// Takes over a connection, which becomes non-blocking.
+    /// Takes ownership of a connection, and makes it non-blocking.
     ///
     /// ```
     /// use blacklight::{Loop, TcpStream};
@@ -158,7 +158,7 @@ impl TcpStream {
         TcpStream::from_fd(lp, stream.into())
     }
 
-    /// Takes over a connected socket, which becomes non-blocking.
+    /// Takes ownership of a connected socket, and makes it non-blocking.
     ///
     /// ```
     /// use blacklight::{Loop, TcpStream};
@@ -177,18 +177,18 @@ impl TcpStream {
         Ok(TcpStream { handle })
     }
 
-    /// The connection's own address.
+    /// The local address of the connection.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         internet(self.handle.engine().stream_address(self.handle.key, false))
     }
 
-    /// The address of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         internet(self.handle.engine().stream_address(self.handle.key, true))
     }
 
-    /// Sends small writes at once (`true`), or collects them while others are on their way
-    /// (`false`, the default).
+    /// Sets `TCP_NODELAY`: sends small writes at once (`true`), or collects them while earlier
+    /// data is unacknowledged (`false`, the default).
     ///
     /// ```
     /// use blacklight::{Loop, TcpStream};
@@ -203,7 +203,7 @@ impl TcpStream {
         Ok(self.handle.engine().tcp_nodelay(self.handle.key, on)?)
     }
 
-    /// Probes the connection while it is idle, or does not (the default).
+    /// Turns keep-alive probes of the idle connection on, or off with `None` (the default).
     ///
     /// ```
     /// use blacklight::{KeepAlive, Loop, TcpStream};
@@ -220,8 +220,7 @@ impl TcpStream {
         Ok(engine.tcp_keepalive(self.handle.key, keepalive)?)
     }
 
-    /// Has the connection reset when it is closed: the other end hears of an error, and
-    /// whatever is on its way is lost.
+    /// Makes closing reset the connection: the peer gets an error, and data in flight is lost.
     ///
     /// ```
     /// use blacklight::{Loop, TcpStream};
@@ -241,9 +240,9 @@ impl TcpStream {
     }
 }
 
-/// Waits for TCP connections; see [`TcpStream`] for the whole of a server and its client.
+/// Listens for TCP connections; see [`TcpStream`] for a complete server and client.
 ///
-/// It keeps the loop running, accepted from or not, unless it is
+/// The listener keeps the loop running, whether or not the program accepts, unless it is
 /// [`unref`](TcpListener::unref)ed.
 ///
 /// ```
@@ -268,7 +267,7 @@ pub struct TcpListener {
 listener_methods!(TcpListener, TcpStream);
 
 impl TcpListener {
-    /// Listens at an address; port 0 is one of the kernel's choice.
+    /// Listens on an address. With port 0, the kernel chooses the port.
     ///
     /// ```
     /// use blacklight::{Loop, TcpListener};
@@ -284,7 +283,7 @@ impl TcpListener {
         TcpListener::bind_with(lp, address, BindOptions::default(), BACKLOG)
     }
 
-    /// As [`bind`](TcpListener::bind), with options and the number of connections that may wait
+    /// Like [`bind`](TcpListener::bind), with options and the number of connections that may wait
     /// to be accepted.
     ///
     /// ```
@@ -293,7 +292,7 @@ impl TcpListener {
     /// let lp = Loop::new()?;
     /// let options = BindOptions { reuse_port: true, ..BindOptions::default() };
     /// let one = TcpListener::bind_with(&lp, "127.0.0.1:0".parse().unwrap(), options, 128)?;
-    /// // Another loop could share the work at the same address.
+    /// // Another loop may listen on the same address.
     /// let two = TcpListener::bind_with(&lp, one.local_addr()?, options, 128)?;
     /// assert_eq!(one.local_addr()?, two.local_addr()?);
     /// # Ok::<(), std::io::Error>(())
@@ -310,7 +309,7 @@ impl TcpListener {
         Ok(TcpListener { handle })
     }
 
-    /// Takes over a socket that is bound, which becomes non-blocking and listens.
+    /// Takes ownership of a bound socket, makes it non-blocking and listens on it.
     ///
     /// ```
     /// use blacklight::{Loop, TcpListener};
@@ -326,7 +325,7 @@ impl TcpListener {
         TcpListener::from_fd(lp, listener.into())
     }
 
-    /// As [`from_std`](TcpListener::from_std), for any descriptor.
+    /// Like [`from_std`](TcpListener::from_std), for any descriptor.
     ///
     /// ```
     /// use blacklight::{Loop, TcpListener};
@@ -346,7 +345,7 @@ impl TcpListener {
         Ok(TcpListener { handle })
     }
 
-    /// The next connection, and the address of the other end.
+    /// Accepts the next connection, and returns it with the address of the peer.
     ///
     /// ```
     /// use blacklight::{Loop, TcpListener};
@@ -361,14 +360,14 @@ impl TcpListener {
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         loop {
             let stream = std::future::poll_fn(|context| self.poll_accept(context)).await?;
-            // A connection that is over before it was seen was none.
+            // Skips a connection that the peer has already reset.
             if let Ok(address) = stream.peer_addr() {
                 return Ok((stream, address));
             }
         }
     }
 
-    /// The address that the listener is bound to.
+    /// The local address of the listener.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         internet(self.handle.engine().stream_address(self.handle.key, false))
     }

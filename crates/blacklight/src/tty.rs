@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-/// A terminal. Its mode is put back when it is closed.
+/// A terminal. Closing it restores its mode.
 ///
 /// ```no_run
 /// use blacklight::{Loop, Tty, TtyMode};
@@ -28,9 +28,9 @@ pub struct Tty {
 stream_methods!(Tty);
 
 impl Tty {
-    /// Makes a handle of its own for the terminal behind a descriptor, in the directions that
-    /// this was opened for. Pipes and sockets are taken too, so that programs whose input or
-    /// output was redirected go on working.
+    /// Opens the terminal behind a descriptor, for reading, writing or both, as the descriptor
+    /// was opened. Also accepts pipes and sockets, so that programs work when their input or
+    /// output is redirected.
     pub fn new(lp: &Loop, fd: impl AsFd) -> io::Result<Tty> {
         let fd = fd.as_fd().try_clone_to_owned()?;
         let handle = Handle::stream(&lp.0, |engine, token| {
@@ -40,12 +40,12 @@ impl Tty {
         Ok(Tty { handle })
     }
 
-    /// Chooses how the terminal treats what goes through it.
+    /// Sets the mode of the terminal.
     pub fn set_mode(&self, mode: TtyMode) -> io::Result<()> {
         Ok(self.handle.engine().tty_set_mode(self.handle.key, mode)?)
     }
 
-    /// The terminal's columns and rows.
+    /// The size of the terminal, in columns and rows.
     ///
     /// ```no_run
     /// use blacklight::{Loop, Tty};
@@ -60,11 +60,11 @@ impl Tty {
     }
 }
 
-/// Puts the first terminal back whose mode this process has changed, for a program that ends
-/// without closing its handles. May be called from a signal handler.
+/// Restores the mode of the first terminal that this process has changed, for a program that ends
+/// without closing its handles. Async-signal-safe.
 ///
 /// ```
-/// // Nothing to do where nothing was changed.
+/// // Does nothing if no mode was changed.
 /// blacklight::reset_terminal()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```

@@ -1,7 +1,7 @@
 //! UDP.
 //!
-//! As streams, sockets can be used with callbacks and in tasks; see `stream/mod.rs` for how
-//! waiting works. A datagram is sent or received whole, or not at all.
+//! Like streams, sockets work with callbacks and in tasks; `stream/mod.rs` explains how tasks
+//! wait. A datagram is sent or received whole, or not at all.
 
 use crate::handle::{EngineResult, Handle, Slot, common_methods};
 use crate::loop_::{Loop, gone};
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 
-/// A datagram that has come; see [`UdpSocket::recv_start`].
+/// A received datagram; see [`UdpSocket::recv_start`].
 ///
 /// ```
 /// use blacklight::{Loop, Mode, UdpSocket};
@@ -37,9 +37,9 @@ use std::task::{Context, Poll, ready};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
-    /// What is in it.
+    /// The contents.
     pub bytes: &'a [u8],
-    /// Who has sent it.
+    /// The address of the sender.
     pub from: SocketAddr,
 }
 
@@ -47,7 +47,7 @@ type Received<'a> = io::Result<Datagram<'a>>;
 
 type OnReceive = dyn FnMut(&Loop, &Rc<Handle<Udp>>, Received<'_>);
 
-/// The loop's end of a socket.
+/// The loop's part of a socket.
 pub(crate) struct Udp {
     handle: OnceCell<Weak<Handle<Udp>>>,
     fd: OnceCell<SharedFd>,
@@ -83,7 +83,7 @@ impl Source for Udp {
     }
 
     fn clear(&self) {
-        // Who waits finds out when he tries again.
+        // Tasks that wait get the error when they try again.
         self.receiver.wake();
         self.sender.wake();
         self.on_receive.set(None);
@@ -91,13 +91,13 @@ impl Source for Udp {
     }
 }
 
-/// The sender of a datagram, which the kernel of an Internet socket always tells.
+/// The sender of a datagram, which the kernel always reports for Internet sockets.
 fn sender_of(sender: Option<AddressRef<'_>>) -> io::Result<SocketAddr> {
     internet(sender.map(AddressRef::to_address).ok_or(Errno::EINVAL))
 }
 
 impl Udp {
-    /// Wakes the task that waits for a datagram; if there is none, nobody wants any.
+    /// Wakes the task that waits for a datagram, or stops receiving if there is none.
     fn wake_or_stop(&self, handle: &Handle<Udp>) {
         if !self.receiver.wake() {
             handle.engine().udp_receive_stop(handle.key);
@@ -124,8 +124,8 @@ impl Udp {
     }
 }
 
-/// A UDP socket, in callback style and for tasks. Clones are the same socket, which is closed
-/// with the last of them.
+/// A UDP socket, for callbacks and tasks. Clones refer to the same socket, which closes with the
+/// last one.
 ///
 /// ```
 /// use blacklight::{Loop, UdpSocket};
@@ -135,9 +135,9 @@ impl Udp {
 /// let two = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
 /// lp.block_on(async {
 ///     one.send_to(b"hello", two.local_addr()?).await?;
-///     let mut room = [0; 16];
-///     let (count, from) = two.recv_from(&mut room).await?;
-///     assert_eq!(&room[..count], b"hello");
+///     let mut buf = [0; 16];
+///     let (count, from) = two.recv_from(&mut buf).await?;
+///     assert_eq!(&buf[..count], b"hello");
 ///     assert_eq!(from, one.local_addr()?);
 ///     Ok::<(), std::io::Error>(())
 /// })?;
@@ -150,7 +150,7 @@ pub struct UdpSocket {
 common_methods!(UdpSocket);
 
 impl Clone for UdpSocket {
-    /// The same socket once more. It is closed with the last of them.
+    /// Returns another reference to the same socket, which closes with the last one.
     fn clone(&self) -> UdpSocket {
         UdpSocket {
             handle: self.handle.clone(),
@@ -178,12 +178,12 @@ impl UdpSocket {
         Ok(UdpSocket { handle })
     }
 
-    /// A socket with an address; port 0 is one of the kernel's choice.
+    /// Creates a socket bound to an address. With port 0, the kernel chooses the port.
     pub fn bind(lp: &Loop, address: SocketAddr) -> io::Result<UdpSocket> {
         UdpSocket::bind_with(lp, address, UdpBind::default())
     }
 
-    /// As [`bind`](UdpSocket::bind), with options.
+    /// Like [`bind`](UdpSocket::bind), with options.
     ///
     /// ```
     /// use blacklight::{Loop, UdpBind, UdpReuse, UdpSocket};
@@ -202,7 +202,7 @@ impl UdpSocket {
         Ok(socket)
     }
 
-    /// Takes over a socket, which becomes non-blocking.
+    /// Takes ownership of a socket, and makes it non-blocking.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
@@ -217,7 +217,7 @@ impl UdpSocket {
         UdpSocket::from_fd(lp, socket.into())
     }
 
-    /// As [`from_std`](UdpSocket::from_std), for any descriptor.
+    /// Like [`from_std`](UdpSocket::from_std), for any descriptor.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
@@ -242,7 +242,7 @@ impl UdpSocket {
         Ok(f(&mut self.handle.engine(), self.handle.key)?)
     }
 
-    /// Has all that is sent go to one address, and hears of nobody else.
+    /// Connects the socket: sends go to this address, and datagrams from others are dropped.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
@@ -265,12 +265,12 @@ impl UdpSocket {
         self.with(|engine, key| engine.udp_connect(key, &address.into()))
     }
 
-    /// Takes [`connect`](UdpSocket::connect) back.
+    /// Undoes [`connect`](UdpSocket::connect).
     pub fn disconnect(&self) -> io::Result<()> {
         self.with(|engine, key| engine.udp_disconnect(key))
     }
 
-    /// The socket's own address.
+    /// The local address of the socket.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         internet(self.handle.engine().udp_address(self.handle.key, false))
     }
@@ -280,8 +280,8 @@ impl UdpSocket {
         internet(self.handle.engine().udp_address(self.handle.key, true))
     }
 
-    /// Calls back with each datagram, in place of a callback before. An error is mostly that
-    /// of a datagram that was sent earlier, and the socket goes on.
+    /// Calls back with each datagram, replacing an earlier callback. An error usually concerns a
+    /// datagram that was sent earlier; receiving goes on.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, UdpSocket};
@@ -304,7 +304,7 @@ impl UdpSocket {
         if self.handle.inner.is_closed() {
             return Err(gone());
         }
-        // A task may have waited before, which did not make the handle active.
+        // A task may have started receiving before, without making the handle active.
         self.recv_stop();
         self.with(|engine, key| engine.udp_receive_start(key))?;
         let state = &self.handle.state;
@@ -324,8 +324,8 @@ impl UdpSocket {
         self.handle.state.on_receive.set(None);
     }
 
-    /// Sends a datagram, to an address unless the socket is connected, and then calls back. An
-    /// error at once means that there is no call.
+    /// Sends a datagram, and then calls `after`. `to` is `None` if and only if the socket is
+    /// connected. If this returns an error, `after` is not called.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, UdpSocket};
@@ -364,8 +364,11 @@ impl UdpSocket {
         Ok(())
     }
 
-    /// Receives what is there, without waiting: how many bytes, and who has sent them.
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing.
+    /// Receives a datagram without waiting, and returns its length and its sender.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if none has arrived.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
@@ -374,37 +377,40 @@ impl UdpSocket {
     /// let lp = Loop::new()?;
     /// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
     /// let own = socket.local_addr()?;
-    /// let mut room = [0; 8];
-    /// assert_eq!(socket.try_recv_from(&mut room).unwrap_err().kind(), ErrorKind::WouldBlock);
+    /// let mut buf = [0; 8];
+    /// assert_eq!(socket.try_recv_from(&mut buf).unwrap_err().kind(), ErrorKind::WouldBlock);
     /// socket.try_send(b"light", Some(own))?;
-    /// assert_eq!(socket.try_recv_from(&mut room)?, (5, own));
+    /// assert_eq!(socket.try_recv_from(&mut buf)?, (5, own));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn try_recv_from(&self, room: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let mut sender = SenderRoom::new();
         let mut engine = self.handle.engine();
-        let datagram = engine.udp_try_receive(self.handle.key, room, &mut sender)?;
+        let datagram = engine.udp_try_receive(self.handle.key, buf, &mut sender)?;
         Ok((datagram.len, sender_of(datagram.sender)?))
     }
 
-    /// Sends a datagram without waiting: [`WouldBlock`](io::ErrorKind::WouldBlock) if the kernel
-    /// has no room, or if something was sent before in callback style that has not been
-    /// reported yet.
+    /// Sends a datagram without waiting.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if the kernel's buffer is full, or while
+    /// datagrams of [`send_then`](UdpSocket::send_then) are pending.
     pub fn try_send(&self, bytes: &[u8], to: Option<SocketAddr>) -> io::Result<usize> {
         let to = to.map(Address::from);
         let slices = [IoSlice::new(bytes)];
         self.with(|engine, key| engine.udp_try_send_slices(key, &slices, to.as_ref()))
     }
 
-    /// Receives a datagram: how many bytes, and who has sent them. What `room` cannot take is
-    /// lost. Dropping the future loses nothing.
-    pub async fn recv_from(&self, room: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        poll_fn(|context| self.poll_recv_from(context, room)).await
+    /// Receives a datagram, and returns its length and its sender. Bytes that do not fit into
+    /// `buf` are lost. Cancel-safe: dropping the future loses no datagram.
+    pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        poll_fn(|context| self.poll_recv_from(context, buf)).await
     }
 
-    /// As [`recv_from`](UdpSocket::recv_from), for a socket that is connected.
-    pub async fn recv(&self, room: &mut [u8]) -> io::Result<usize> {
-        Ok(self.recv_from(room).await?.0)
+    /// Like [`recv_from`](UdpSocket::recv_from), for a connected socket.
+    pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.recv_from(buf).await?.0)
     }
 
     /// Sends a datagram to an address.
@@ -412,12 +418,12 @@ impl UdpSocket {
         poll_fn(|context| self.poll_send(context, bytes, Some(to))).await
     }
 
-    /// Sends a datagram to where the socket is connected.
+    /// Sends a datagram to the address that the socket is connected to.
     pub async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         poll_fn(|context| self.poll_send(context, bytes, None)).await
     }
 
-    /// As [`recv_from`](UdpSocket::recv_from), for those who poll.
+    /// Polls for a datagram; see [`recv_from`](UdpSocket::recv_from).
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
@@ -428,8 +434,8 @@ impl UdpSocket {
     /// let own = socket.local_addr()?;
     /// lp.block_on(async {
     ///     poll_fn(|context| socket.poll_send(context, b"light", Some(own))).await?;
-    ///     let mut room = [0; 8];
-    ///     let received = poll_fn(|context| socket.poll_recv_from(context, &mut room)).await?;
+    ///     let mut buf = [0; 8];
+    ///     let received = poll_fn(|context| socket.poll_recv_from(context, &mut buf)).await?;
     ///     assert_eq!(received, (5, own));
     ///     # Ok::<(), std::io::Error>(())
     /// })?;
@@ -438,17 +444,17 @@ impl UdpSocket {
     pub fn poll_recv_from(
         &self,
         context: &mut Context<'_>,
-        room: &mut [u8],
+        buf: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>> {
         ready!(self.handle.inner.poll_budget(context));
         if let Some(error) = self.handle.state.failure.get() {
             return Poll::Ready(Err(error.into()));
         }
-        match self.try_recv_from(room) {
+        match self.try_recv_from(buf) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             received => return Poll::Ready(received),
         }
-        // Tasks keep the loop running, not what they wait for.
+        // The task keeps the loop running, so the handle must not.
         let started = (self.handle.engine()).udp_receive_start_quietly(self.handle.key);
         match started {
             Ok(()) | Err(Errno::EALREADY) => {}
@@ -458,7 +464,8 @@ impl UdpSocket {
         self.handle.inner.pending()
     }
 
-    /// As [`send_to`](UdpSocket::send_to) and [`send`](UdpSocket::send), for those who poll.
+    /// Polls to send a datagram; see [`send_to`](UdpSocket::send_to) and
+    /// [`send`](UdpSocket::send).
     pub fn poll_send(
         &self,
         context: &mut Context<'_>,
@@ -477,13 +484,12 @@ impl UdpSocket {
         self.handle.inner.pending()
     }
 
-    /// How many datagrams that were sent in callback style have not been reported yet, and how
-    /// many bytes they have.
+    /// The number of pending datagrams of [`send_then`](UdpSocket::send_then), and their bytes.
     pub fn send_queue(&self) -> (usize, usize) {
         self.handle.engine().udp_send_queue(self.handle.key)
     }
 
-    /// How many hops datagrams may take, from 1 to 255.
+    /// Sets how many hops datagrams may take, from 1 to 255.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
@@ -499,19 +505,19 @@ impl UdpSocket {
         self.with(|engine, key| engine.udp_set_ttl(key, ttl.into()))
     }
 
-    /// Whether datagrams may go to all of a network.
+    /// Allows or forbids sending to broadcast addresses.
     pub fn set_broadcast(&self, on: bool) -> io::Result<()> {
         self.with(|engine, key| engine.udp_set_broadcast(key, on))
     }
 
-    /// How many hops multicast may take.
+    /// Sets how many hops multicast datagrams may take.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
     ///
     /// let lp = Loop::new()?;
     /// let socket = UdpSocket::bind(&lp, "0.0.0.0:0".parse().unwrap())?;
-    /// socket.set_multicast_ttl(1)?; // No router passes it on.
+    /// socket.set_multicast_ttl(1)?; // No router forwards it.
     /// socket.set_multicast_loop(false)?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -519,26 +525,26 @@ impl UdpSocket {
         self.with(|engine, key| engine.udp_set_multicast_ttl(key, ttl.into()))
     }
 
-    /// Whether multicast comes back to this machine's own members.
+    /// Sets whether members on this machine receive the multicast datagrams that it sends.
     pub fn set_multicast_loop(&self, on: bool) -> io::Result<()> {
         self.with(|engine, key| engine.udp_set_multicast_loop(key, on.into()))
     }
 
-    /// Sends IPv4 multicast from the interface with this address, or from one of the kernel's
-    /// choice if it is unspecified.
+    /// Sends IPv4 multicast from the interface with this address. If it is unspecified, the
+    /// kernel chooses the interface.
     pub fn set_multicast_interface_v4(&self, interface: Ipv4Addr) -> io::Result<()> {
         let interface = Some(Interface::V4(interface));
         self.with(|engine, key| engine.udp_set_multicast_interface(key, interface))
     }
 
-    /// Sends IPv6 multicast from the interface with this number, or from one of the kernel's
-    /// choice if it is zero.
+    /// Sends IPv6 multicast from the interface with this index. If it is zero, the kernel chooses
+    /// the interface.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
     ///
     /// let lp = Loop::new()?;
-    /// // A machine need not have IPv6.
+    /// // Not every machine has IPv6.
     /// if let Ok(socket) = UdpSocket::bind(&lp, "[::]:0".parse().unwrap()) {
     ///     socket.set_multicast_interface_v6(0)?;
     /// }
@@ -564,8 +570,8 @@ impl UdpSocket {
         self.with(|engine, key| engine.udp_set_membership(key, group, is_member))
     }
 
-    /// Joins an IPv4 group at the interface with this address, or at one of the kernel's
-    /// choice if it is unspecified; only for what `source` sends, if there is one.
+    /// Joins an IPv4 group on the interface with this address. If it is unspecified, the kernel
+    /// chooses the interface. With a `source`, receives its datagrams only.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
@@ -620,17 +626,17 @@ impl UdpSocket {
         self.with(|engine, key| engine.udp_set_membership(key, group, is_member))
     }
 
-    /// Joins an IPv6 group at the interface with this number, or at one of the kernel's choice
-    /// if it is zero; only for what `source` sends, if there is one.
+    /// Joins an IPv6 group on the interface with this index. If it is zero, the kernel chooses
+    /// the interface. With a `source`, receives its datagrams only.
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
     ///
     /// let lp = Loop::new()?;
-    /// // A machine need not have IPv6.
+    /// // Not every machine has IPv6.
     /// if let Ok(socket) = UdpSocket::bind(&lp, "[::]:0".parse().unwrap()) {
     ///     let group = "ff02::4711".parse().unwrap();
-    ///     // The first interface is the one within the machine.
+    ///     // The first interface is the loopback interface.
     ///     socket.join_multicast_v6(group, 1, None)?;
     ///     socket.leave_multicast_v6(group, 1, None)?;
     /// }
@@ -655,7 +661,7 @@ impl UdpSocket {
         self.set_membership_v6(group, interface, source, false)
     }
 
-    /// Gives the socket to the loop, which keeps it for as long as the loop lives.
+    /// Gives the socket to the loop, which owns it until it is closed or the loop is gone.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, UdpSocket};

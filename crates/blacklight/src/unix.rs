@@ -17,8 +17,8 @@ fn init(engine: &mut Engine, token: Token) -> Result<Key, Errno> {
     engine.pipe_init(token, false)
 }
 
-/// The name of a socket in the file system; one that is empty or begins with a NUL would be
-/// something else.
+/// The name of a socket in the file system. An empty path, or one that begins with NUL, would
+/// name something else and is an error.
 fn path_name(path: &Path) -> io::Result<Vec<u8>> {
     let name = path.as_os_str().as_bytes();
     match name.first() {
@@ -39,8 +39,8 @@ fn unix(address: Result<Address, Errno>) -> io::Result<SocketAddr> {
     }
 }
 
-/// A connection within the machine, over which descriptors can be passed as well. Clones are
-/// the same connection, which is closed with the last of them.
+/// A Unix-domain connection, which can also pass descriptors. Clones refer to the same
+/// connection, which closes with the last one.
 ///
 /// ```
 /// use blacklight::{Loop, UnixStream};
@@ -51,9 +51,9 @@ fn unix(address: Result<Address, Errno>) -> io::Result<SocketAddr> {
 /// let (mut reader, writer) = std::io::pipe()?;
 /// lp.block_on(async {
 ///     near.send_with_fd(b"a pen", writer).await?;
-///     let (mut room, mut pens) = ([0; 16], Vec::new());
-///     let count = far.recv_with_fds(&mut room, &mut pens).await?;
-///     assert_eq!(&room[..count], b"a pen");
+///     let (mut buf, mut pens) = ([0; 16], Vec::new());
+///     let count = far.recv_with_fds(&mut buf, &mut pens).await?;
+///     assert_eq!(&buf[..count], b"a pen");
 ///     let mut pen = std::fs::File::from(pens.remove(0));
 ///     std::io::Write::write_all(&mut pen, b"ink")
 /// })?;
@@ -69,7 +69,7 @@ pub struct UnixStream {
 stream_methods!(UnixStream);
 
 impl UnixStream {
-    /// Connects to a socket in the file system. Dropping the future gives up.
+    /// Connects to a socket in the file system. Dropping the future cancels the attempt.
     ///
     /// ```
     /// use blacklight::{Loop, UnixListener, UnixStream, fs::TempDir};
@@ -116,9 +116,9 @@ impl UnixStream {
         Ok(UnixStream { handle })
     }
 
-    /// Connects to a socket in the file system, and then calls back. The connection is the
-    /// callback's own: to be kept, given to the loop by [`detach`](UnixStream::detach), or else
-    /// closed.
+    /// Connects to a socket in the file system, and then calls `after`, which owns the
+    /// connection. It closes when dropped unless [`detach`](UnixStream::detach) gives it to the
+    /// loop.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, UnixStream};
@@ -145,7 +145,7 @@ impl UnixStream {
         )
     }
 
-    /// Two streams that are connected to each other.
+    /// Creates two streams that are connected to each other.
     ///
     /// ```
     /// use blacklight::{Loop, UnixStream};
@@ -164,7 +164,7 @@ impl UnixStream {
         ))
     }
 
-    /// Takes over a connection, which becomes non-blocking.
+    /// Takes ownership of a connection, and makes it non-blocking.
     ///
     /// ```
     /// use blacklight::{Loop, UnixStream};
@@ -181,7 +181,7 @@ impl UnixStream {
         UnixStream::from_fd(lp, stream.into())
     }
 
-    /// Takes over a connected socket, which becomes non-blocking.
+    /// Takes ownership of a connected socket, and makes it non-blocking.
     ///
     /// ```
     /// use blacklight::{Loop, UnixStream};
@@ -199,8 +199,8 @@ impl UnixStream {
         Ok(UnixStream { handle })
     }
 
-    /// Writes something, at least one byte, together with a descriptor: the other end gets one
-    /// for the same file. Says how many bytes have gone.
+    /// Writes at least one byte of `bytes` together with a duplicate of `fd`, and returns the
+    /// number of bytes written.
     pub async fn send_with_fd(&self, bytes: &[u8], fd: impl AsFd) -> io::Result<usize> {
         let fd = fd.as_fd();
         std::future::poll_fn(|context| {
@@ -211,17 +211,13 @@ impl UnixStream {
         .await
     }
 
-    /// Reads something, and adds the descriptors that have come with it to `fds`.
-    /// [`read`](UnixStream::read) would close them.
-    pub async fn recv_with_fds(
-        &self,
-        room: &mut [u8],
-        fds: &mut Vec<OwnedFd>,
-    ) -> io::Result<usize> {
+    /// Reads, and adds the descriptors that came with the bytes to `fds`.
+    /// [`read`](UnixStream::read) closes such descriptors.
+    pub async fn recv_with_fds(&self, buf: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
         std::future::poll_fn(|context| {
-            let len = room.len();
+            let len = buf.len();
             self.handle.poll_read_with(context, len, |engine, key| {
-                engine.stream_try_read_descriptors(key, &mut *room, |fd| {
+                engine.stream_try_read_descriptors(key, &mut *buf, |fd| {
                     fds.extend(fd.into_owned());
                 })
             })
@@ -229,20 +225,20 @@ impl UnixStream {
         .await
     }
 
-    /// The socket's own name.
+    /// The local address of the socket.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         unix(self.handle.engine().stream_address(self.handle.key, false))
     }
 
-    /// The name of the other end.
+    /// The address of the peer.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         unix(self.handle.engine().stream_address(self.handle.key, true))
     }
 }
 
-/// Waits for connections within the machine.
+/// Listens for Unix-domain connections.
 ///
-/// The file of one that is bound to a path is removed when it is closed.
+/// Closing a listener that is bound to a path removes the file.
 ///
 /// ```
 /// use blacklight::{Loop, UnixListener, UnixStream};
@@ -266,7 +262,7 @@ pub struct UnixListener {
 listener_methods!(UnixListener, UnixStream);
 
 impl UnixListener {
-    /// Listens at a path, where there must be nothing yet.
+    /// Listens on a path, where no file may exist yet.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, UnixListener, fs::TempDir};
@@ -284,7 +280,7 @@ impl UnixListener {
         UnixListener::bind_to(lp, &path_name(path.as_ref())?)
     }
 
-    /// Listens at a name in the abstract namespace.
+    /// Listens on a name in the abstract namespace.
     pub fn bind_abstract(lp: &Loop, name: &[u8]) -> io::Result<UnixListener> {
         UnixListener::bind_to(lp, &abstract_name(name))
     }
@@ -295,8 +291,8 @@ impl UnixListener {
         Ok(UnixListener { handle })
     }
 
-    /// Takes over a socket that is bound, which becomes non-blocking and listens. Its file is
-    /// left alone.
+    /// Takes ownership of a bound socket, makes it non-blocking and listens on it. Closing it
+    /// does not remove its file.
     ///
     /// ```
     /// use blacklight::{Loop, UnixListener, UnixStream, fs::TempDir};
@@ -323,19 +319,19 @@ impl UnixListener {
         Ok(UnixListener { handle })
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
     pub async fn accept(&self) -> io::Result<UnixStream> {
         std::future::poll_fn(|context| self.poll_accept(context)).await
     }
 
-    /// The name that the listener is bound to.
+    /// The local address of the listener.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         unix(self.handle.engine().stream_address(self.handle.key, false))
     }
 }
 
-/// One end of a pipe, or of anything else that bytes come from or go to and that can be waited
-/// for. Reading from an end that only writes fails, and the other way round.
+/// One end of a pipe, or another descriptor that can be polled and read or written. Reading from
+/// a write-only end fails, as does writing to a read-only end.
 ///
 /// ```
 /// use blacklight::{Loop, Pipe};
@@ -347,9 +343,9 @@ impl UnixListener {
 /// lp.block_on(async {
 ///     writer.write_all(b"through").await?;
 ///     drop(writer);
-///     let mut room = [0; 16];
-///     assert_eq!(reader.read(&mut room).await?, 7);
-///     assert_eq!(reader.read(&mut room).await?, 0);
+///     let mut buf = [0; 16];
+///     assert_eq!(reader.read(&mut buf).await?, 7);
+///     assert_eq!(reader.read(&mut buf).await?, 0);
 ///     Ok::<(), std::io::Error>(())
 /// })?;
 /// # Ok::<(), std::io::Error>(())
@@ -361,7 +357,7 @@ pub struct Pipe {
 stream_methods!(Pipe);
 
 impl Pipe {
-    /// Takes over a descriptor, which becomes non-blocking.
+    /// Takes ownership of a descriptor, and makes it non-blocking.
     pub fn from_fd(lp: &Loop, fd: OwnedFd) -> io::Result<Pipe> {
         let handle = Handle::stream(&lp.0, init)?;
         handle.open(fd)?;

@@ -1,9 +1,9 @@
 //! Listening and accepting.
 //!
-//! The engine takes one connection off the kernel's hands and says so; where nobody accepts
-//! it, it takes no more until somebody does. When the process has no descriptors left it turns
-//! connections away, so that they do not keep the loop spinning and their peers waiting, and
-//! reports that as an error of accepting.
+//! The engine takes one connection from the kernel and reports it, and takes no other until the
+//! program accepts that one. When the process has run out of descriptors, the engine closes
+//! incoming connections, so that they do not keep the loop spinning and their peers waiting, and
+//! reports an error.
 
 use super::{Stream, Waiter};
 use crate::handle::{EngineResult, Handle, Slot};
@@ -16,18 +16,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 
-/// How many connections are accepted in one go, so that a flood does not starve the others.
+/// How many connections are accepted per event, so that a flood does not starve other handles.
 const MAX_PER_TURN: usize = 32;
 
-/// How an accepted connection gets a handle of its own.
+/// Creates the engine's handle for an accepted connection.
 type Init = fn(&mut Engine, Token) -> EngineResult<Key>;
 
-/// A connection that was accepted.
+/// An accepted connection, or the error.
 type Accepted = io::Result<Rc<Handle<Stream>>>;
 
 type OnConnection = dyn FnMut(&Loop, &Rc<Handle<Listener>>, Accepted);
 
-/// The loop's end of a listener.
+/// The loop's part of a listener.
 pub(crate) struct Listener {
     handle: OnceCell<Weak<Handle<Listener>>>,
     fd: OnceCell<SharedFd>,
@@ -50,7 +50,7 @@ impl Source for Listener {
             _ => return,
         };
         if self.has_callback.get() {
-            self.tell(lp, &handle, result);
+            self.accept_for_callback(lp, &handle, result);
         } else {
             if let Err(error) = result {
                 self.failure.set(Some(error));
@@ -67,8 +67,13 @@ impl Source for Listener {
 }
 
 impl Listener {
-    /// Calls back with all connections that wait.
-    fn tell(&self, lp: &Loop, handle: &Rc<Handle<Listener>>, result: EngineResult<()>) {
+    /// Calls back with all waiting connections, up to the limit.
+    fn accept_for_callback(
+        &self,
+        lp: &Loop,
+        handle: &Rc<Handle<Listener>>,
+        result: EngineResult<()>,
+    ) {
         let call = |accepted| {
             self.on_connection
                 .call(|callback| callback(lp, handle, accepted));
@@ -90,7 +95,7 @@ impl Listener {
 }
 
 impl Handle<Listener> {
-    /// Makes a listener, which is named by `bind`.
+    /// Creates a listener; `bind` gives it an address.
     pub(crate) fn listener(
         lp: &Loop,
         init: Init,
@@ -115,7 +120,7 @@ impl Handle<Listener> {
         Ok(handle)
     }
 
-    /// The next connection, if there is one.
+    /// Accepts the next connection, if one is waiting.
     fn accept(&self) -> io::Result<Option<Rc<Handle<Stream>>>> {
         let prepared = self.engine().stream_prepare_accept(self.key);
         match prepared {
@@ -151,7 +156,7 @@ impl Handle<Listener> {
         if !self.inner.is_closed() {
             self.state.has_callback.set(true);
             self.state.on_connection.set(Some(Box::new(callback)));
-            // One may have come before.
+            // A connection may already be waiting.
             let offered = self.engine().stream_offer_again(self.key);
             debug_assert!(offered.is_ok(), "the handle is ours and open");
         }
@@ -180,19 +185,19 @@ impl AsFd for Handle<Listener> {
     }
 }
 
-/// The methods of a listener, which is a struct with a `handle`, for a type of streams.
+/// The methods of a listener type (a struct with a `handle`) that accepts streams of another
+/// type.
 macro_rules! listener_methods {
     ($listener:ident, $stream:ident) => {
         common_methods!($listener);
 
         impl $listener {
-            /// Calls back with each connection, in place of a callback before. The connection is
-            /// the callback's own: to be kept, given to the loop by `detach`, or else closed.
+            /// Calls back with each connection, replacing an earlier callback. The callback owns
+            /// the connection, which closes when dropped unless `detach` gives it to the loop.
             ///
-            /// An error, such as that the process has no descriptors left, is not the end:
-            /// the listener goes on.
+            /// After an error, such as having no descriptors left, the listener goes on.
             ///
-            /// So it is with all listeners, such as one for TCP:
+            /// For example, with TCP:
             ///
             /// ```
             /// use blacklight::{Loop, Mode, TcpListener, TcpStream};
@@ -200,7 +205,7 @@ macro_rules! listener_methods {
             /// let lp = Loop::new()?;
             /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
             /// listener.accept_start(|_, listener, stream| {
-            ///     println!("{} has come", stream.unwrap().peer_addr().unwrap());
+            ///     println!("{} has connected", stream.unwrap().peer_addr().unwrap());
             ///     listener.accept_stop();
             ///     listener.unref();
             /// });
@@ -220,15 +225,15 @@ macro_rules! listener_methods {
                 });
             }
 
-            /// Stops [`accept_start`](Self::accept_start), and drops its callback. Connections
-            /// wait in the kernel from then on.
+            /// Stops [`accept_start`](Self::accept_start), and drops its callback. New
+            /// connections wait in the kernel's backlog.
             pub fn accept_stop(&self) {
                 self.handle.accept_stop();
             }
 
-            /// The next connection, for those who poll.
+            /// Polls for the next connection.
             ///
-            /// So it is with all listeners, such as one for TCP:
+            /// For example, with TCP:
             ///
             /// ```
             /// use blacklight::{Loop, TcpListener, TcpStream};
@@ -252,9 +257,10 @@ macro_rules! listener_methods {
                 accepted.map_ok(|handle| $stream { handle })
             }
 
-            /// Gives the listener to the loop, which keeps it for as long as the loop lives.
+            /// Gives the listener to the loop, which owns it until it is closed or the loop is
+            /// gone.
             ///
-            /// So it is with all listeners, such as one for TCP:
+            /// For example, with TCP:
             ///
             /// ```
             /// use blacklight::{Loop, Mode, TcpListener, TcpStream};

@@ -1,8 +1,8 @@
-//! The methods that all public types of streams have.
+//! The methods of all public stream types.
 
 use std::fmt;
 
-/// The methods and traits of a stream, which is a struct with a `handle`.
+/// The methods and traits of a stream type, which is a struct with a `handle`.
 macro_rules! stream_methods {
     ($stream:ident) => {
         common_methods!($stream);
@@ -15,11 +15,11 @@ macro_rules! stream_methods {
                 }
             }
 
-            /// Calls back with whatever comes, again and again, in place of a callback before.
-            /// An empty slice is the end, and an error is the end as well: the stream then
-            /// does not read any more.
+            /// Reads, and calls back each time that bytes arrive, replacing an earlier callback.
+            /// An empty slice means the end of the stream. Reading stops at the end and after an
+            /// error.
             ///
-            /// So it is with all streams, such as a Unix socket:
+            /// For example, with a Unix socket:
             ///
             /// ```
             /// use blacklight::{Loop, Mode, UnixStream};
@@ -31,7 +31,7 @@ macro_rules! stream_methods {
             ///     bytes => println!("{}", bytes.escape_ascii()),
             /// })?;
             /// far.try_write(b"enough")?;
-            /// lp.run(Mode::Default); // It ends when nothing is read any more.
+            /// lp.run(Mode::Default); // Returns after `read_stop`.
             /// # Ok::<(), std::io::Error>(())
             /// ```
             pub fn read_start(
@@ -48,11 +48,11 @@ macro_rules! stream_methods {
                 self.handle.read_stop();
             }
 
-            /// Writes all of `bytes`, after all that was written before in this way, and then
-            /// calls back. An error at once means that there is no call. A stream that is
-            /// dropped before says `ECANCELED`.
+            /// Writes all of `bytes`, after all earlier calls of this method, and then calls
+            /// `after`. If this returns an error, `after` is not called. If the stream is dropped
+            /// before the write is done, `after` receives `ECANCELED`.
             ///
-            /// So it is with all streams, such as a Unix socket:
+            /// For example, with a Unix socket:
             ///
             /// ```
             /// use blacklight::{Loop, Mode, UnixStream};
@@ -62,9 +62,9 @@ macro_rules! stream_methods {
             /// near.write_then("light", |_, written| assert!(written.is_ok()))?;
             /// near.shutdown_then(|_, ended| assert!(ended.is_ok()))?;
             /// lp.run(Mode::Default);
-            /// assert_eq!(near.write_queue_size(), 0, "all of it has gone");
+            /// assert_eq!(near.write_queue_size(), 0, "all of it is written");
             /// assert_eq!(far.try_read(&mut [0; 8])?, 5);
-            /// assert_eq!(far.try_read(&mut [0; 8])?, 0, "and that was all");
+            /// assert_eq!(far.try_read(&mut [0; 8])?, 0, "the end");
             /// # Ok::<(), std::io::Error>(())
             /// ```
             pub fn write_then(
@@ -75,7 +75,7 @@ macro_rules! stream_methods {
                 self.handle.write(bytes.into(), after)
             }
 
-            /// Ends writing after all that was written before, and then calls back.
+            /// Shuts down the writing side after all earlier writes, and then calls `after`.
             pub fn shutdown_then(
                 &self,
                 after: impl FnOnce(&Loop, io::Result<()>) + 'static,
@@ -83,10 +83,13 @@ macro_rules! stream_methods {
                 self.handle.shutdown(after)
             }
 
-            /// Reads what is there, without waiting: [`WouldBlock`](io::ErrorKind::WouldBlock)
-            /// if that is nothing, and zero at the end.
+            /// Reads without waiting, and returns the number of bytes, or zero at the end.
             ///
-            /// So it is with all streams, such as a Unix socket:
+            /// # Errors
+            ///
+            /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has arrived.
+            ///
+            /// For example, with a Unix socket:
             ///
             /// ```
             /// use blacklight::{Loop, UnixStream};
@@ -94,32 +97,35 @@ macro_rules! stream_methods {
             ///
             /// let lp = Loop::new()?;
             /// let (near, far) = UnixStream::pair(&lp)?;
-            /// let mut room = [0; 8];
-            /// assert_eq!(near.try_read(&mut room).unwrap_err().kind(), ErrorKind::WouldBlock);
+            /// let mut buf = [0; 8];
+            /// assert_eq!(near.try_read(&mut buf).unwrap_err().kind(), ErrorKind::WouldBlock);
             /// assert_eq!(far.try_write(b"light")?, 5);
-            /// assert_eq!(near.try_read(&mut room)?, 5);
+            /// assert_eq!(near.try_read(&mut buf)?, 5);
             /// # Ok::<(), std::io::Error>(())
             /// ```
-            pub fn try_read(&self, room: &mut [u8]) -> io::Result<usize> {
-                self.handle.try_read(room)
+            pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+                self.handle.try_read(buf)
             }
 
-            /// Writes as much as goes at once, without waiting:
-            /// [`WouldBlock`](io::ErrorKind::WouldBlock) if that is nothing, or if something
-            /// was written before in callback style that has not gone yet.
+            /// Writes without waiting, and returns the number of bytes written.
+            ///
+            /// # Errors
+            ///
+            /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing can be written now, or while
+            /// writes of [`write_then`](Self::write_then) are pending.
             pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
                 self.handle.try_write(&[io::IoSlice::new(bytes)])
             }
 
-            /// How many bytes that were written in callback style wait to go.
+            /// The number of bytes of [`write_then`](Self::write_then) that are still pending.
             pub fn write_queue_size(&self) -> usize {
                 self.handle.engine().write_queue_size(self.handle.key)
             }
 
-            /// Reads something: how much, or zero at the end. Dropping the future loses
-            /// nothing.
+            /// Reads, and returns the number of bytes, or zero at the end. Cancel-safe: dropping
+            /// the future loses no bytes.
             ///
-            /// So it is with all streams, such as a Unix socket:
+            /// For example, with a Unix socket:
             ///
             /// ```
             /// use blacklight::{Loop, UnixStream};
@@ -130,11 +136,11 @@ macro_rules! stream_methods {
             ///     far.write_all(b"black ").await?;
             ///     far.write(b"light").await?;
             ///     far.shutdown().await?;
-            ///     let (mut text, mut room) = (Vec::new(), [0; 8]);
+            ///     let (mut text, mut buf) = (Vec::new(), [0; 8]);
             ///     loop {
-            ///         match near.read(&mut room).await? {
+            ///         match near.read(&mut buf).await? {
             ///             0 => break,
-            ///             count => text.extend_from_slice(&room[..count]),
+            ///             count => text.extend_from_slice(&buf[..count]),
             ///         }
             ///     }
             ///     assert_eq!(text, b"black light");
@@ -142,17 +148,17 @@ macro_rules! stream_methods {
             /// })?;
             /// # Ok::<(), std::io::Error>(())
             /// ```
-            pub async fn read(&self, room: &mut [u8]) -> io::Result<usize> {
-                std::future::poll_fn(|context| self.handle.poll_read(context, room)).await
+            pub async fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
+                std::future::poll_fn(|context| self.handle.poll_read(context, buf)).await
             }
 
-            /// Writes something, and says how much.
+            /// Writes some of `bytes`, and returns how many.
             pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
                 let slices = [io::IoSlice::new(bytes)];
                 std::future::poll_fn(|context| self.handle.poll_write(context, &slices)).await
             }
 
-            /// Writes all of `bytes`. A future that is dropped may have written a part.
+            /// Writes all of `bytes`. Not cancel-safe: a dropped future may have written a part.
             pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
                 while !bytes.is_empty() {
                     let count = self.write(bytes).await?;
@@ -164,16 +170,16 @@ macro_rules! stream_methods {
                 Ok(())
             }
 
-            /// Ends writing, after all that was written before: the other end will find that
-            /// this is all. Reading goes on.
+            /// Shuts down the writing side after all earlier writes, so that the peer reads the
+            /// end. Reading stays possible.
             pub async fn shutdown(&self) -> io::Result<()> {
                 std::future::poll_fn(|context| self.handle.poll_shutdown(context)).await
             }
 
-            /// Two halves, for reading and for writing in different tasks. The stream is closed
-            /// with the last of them.
+            /// Splits the stream into two halves, for reading and writing in different tasks. The
+            /// stream closes when both are dropped.
             ///
-            /// So it is with all streams, such as a Unix socket:
+            /// For example, with a Unix socket:
             ///
             /// ```
             /// use blacklight::{Loop, UnixStream};
@@ -195,9 +201,10 @@ macro_rules! stream_methods {
                 ($crate::ReadHalf(self), $crate::WriteHalf(other))
             }
 
-            /// Gives the stream to the loop, which keeps it for as long as the loop lives.
+            /// Gives the stream to the loop, which owns it until it is closed or the loop is
+            /// gone.
             ///
-            /// So it is with all streams, such as a Unix socket:
+            /// For example, with a Unix socket:
             ///
             /// ```
             /// use blacklight::{Loop, Mode, UnixStream};
@@ -219,7 +226,7 @@ macro_rules! stream_methods {
         }
 
         impl Clone for $stream {
-            /// The same stream once more. It is closed with the last of them.
+            /// Returns another reference to the same stream, which closes with the last one.
             fn clone(&self) -> $stream {
                 $stream::of(&self.handle)
             }
@@ -238,7 +245,7 @@ macro_rules! stream_methods {
 
 pub(crate) use stream_methods;
 
-/// The half of a stream that reads; see [`TcpStream::split`](crate::TcpStream::split).
+/// The reading half of a stream; see [`TcpStream::split`](crate::TcpStream::split).
 ///
 /// ```
 /// use blacklight::{Loop, UnixStream};
@@ -257,7 +264,7 @@ pub(crate) use stream_methods;
 /// ```
 pub struct ReadHalf<S>(pub(crate) S);
 
-/// The half of a stream that writes; see [`TcpStream::split`](crate::TcpStream::split).
+/// The writing half of a stream; see [`TcpStream::split`](crate::TcpStream::split).
 ///
 /// ```
 /// use blacklight::{Loop, UnixStream};
@@ -268,7 +275,7 @@ pub struct ReadHalf<S>(pub(crate) S);
 /// let (_reader, mut writer) = near.split();
 /// lp.block_on(async {
 ///     writer.write_all(b"out").await?;
-///     writer.close().await?; // Only this half: the other could go on reading.
+///     writer.close().await?; // Only this half; the other can still read.
 ///     assert_eq!(far.read(&mut [0; 8]).await?, 3);
 ///     assert_eq!(far.read(&mut [0; 8]).await?, 0);
 ///     # Ok::<(), std::io::Error>(())

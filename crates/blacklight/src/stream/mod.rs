@@ -1,21 +1,19 @@
-//! Streams: what TCP and Unix streams, pipes and terminals have in common.
+//! Streams: the common part of TCP and Unix streams, pipes and terminals.
 //!
-//! A stream can be used in two ways, which may be mixed as long as each direction is used in
-//! one way at a time.
+//! A program uses a stream through callbacks or futures, one of the two at a time for each
+//! direction.
 //!
-//! **Callbacks.** The engine says that there is something to read; it is read into room that
-//! the loop owns, and the callback is shown it. What is to be written is given away, and the
-//! callback hears when it is written.
+//! **Callbacks.** When the engine reports a readable stream, the loop reads into its scratch
+//! buffer and passes the bytes to the callback. A write takes ownership of its bytes, and calls
+//! back when they are written.
 //!
-//! **Futures.** A read or a write is tried at once, with the caller's own buffer. Only if the
-//! kernel has nothing, or no room, does the task wait: for [`Event::Read`] or
-//! [`Event::Writable`], after which it tries again. So a future that is dropped has lost no byte
-//! and nobody ever writes into its buffer later. A read that did not fill its buffer has
-//! emptied the kernel's: the next one waits without asking, which saves a system call for
-//! each message. When the kernel has something and nobody waits for it, reading is stopped
-//! until somebody does.
+//! **Futures.** A read or write is tried at once, with the caller's buffer. If it would block,
+//! the task waits for [`Event::Read`] or [`Event::Writable`] and tries again. So a dropped future
+//! loses no bytes, and nothing writes to its buffer later. A read that did not fill its buffer
+//! has drained the socket: the next read waits without trying, which saves a system call per
+//! message. When the stream becomes readable and no task waits, reading stops until one does.
 //!
-//! | file | what it owns |
+//! | file | contents |
 //! | --- | --- |
 //! | `mod.rs` | a stream's state, its events, reading, writing, shutting down |
 //! | `methods.rs` | the methods that all public types of streams have |
@@ -42,16 +40,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
-/// Slices with no more bytes than this together are written as one: to copy them takes less time
-/// than the kernel needs to read the description of several.
-const GATHERED: usize = 512;
+/// Slices of at most this many bytes in total are copied together and written as one, which is
+/// faster than `writev`.
+const GATHER_MAX: usize = 512;
 
-/// A task that waits for something.
+/// The waker of a task that waits.
 #[derive(Default)]
 pub(crate) struct Waiter(Cell<Option<Waker>>);
 
 impl Waiter {
-    /// Remembers the task, in place of the one before.
+    /// Stores the task's waker, replacing an earlier one.
     pub(crate) fn set(&self, context: &Context<'_>) {
         let before = self.0.take();
         let waker = match before {
@@ -61,7 +59,7 @@ impl Waiter {
         self.0.set(Some(waker));
     }
 
-    /// Wakes the task, and says whether there was one.
+    /// Wakes the task, and returns whether one was waiting.
     pub(crate) fn wake(&self) -> bool {
         match self.0.take() {
             Some(waker) => {
@@ -73,10 +71,10 @@ impl Waiter {
     }
 }
 
-/// What is called with what was read, with nothing at the end, or with an error.
+/// The callback of a read, called with bytes, with an empty slice at the end, or with an error.
 type OnRead = dyn FnMut(&Loop, &Rc<Handle<Stream>>, io::Result<&[u8]>);
 
-/// How far shutting down has come.
+/// The state of a shutdown.
 #[derive(Clone, Copy)]
 enum Shutdown {
     NotBegun,
@@ -84,17 +82,17 @@ enum Shutdown {
     Over(Result<(), Errno>),
 }
 
-/// The loop's end of a stream.
+/// The loop's part of a stream.
 pub(crate) struct Stream {
     handle: OnceCell<Weak<Handle<Stream>>>,
     fd: OnceCell<SharedFd>,
     reader: Waiter,
     writer: Waiter,
-    /// The last read left nothing behind, and nothing has come since.
+    /// The last read drained the socket, and nothing has arrived since.
     is_drained: Cell<bool>,
-    /// The engine says when something has come.
+    /// The engine reports when the stream becomes readable.
     is_watched: Cell<bool>,
-    /// Why the poller does not watch the descriptor any more.
+    /// The error after which the poller no longer watches the descriptor.
     failure: Cell<Option<Errno>>,
     shutdown: Cell<Shutdown>,
     on_read: Slot<OnRead>,
@@ -104,7 +102,7 @@ pub(crate) struct Stream {
 
 impl Source for Stream {
     fn event(&self, lp: &Loop, event: Event) {
-        // A stream that has been dropped hears of nothing any more.
+        // Ignores the events of a stream that was dropped.
         let Some(handle) = self.handle.get().and_then(Weak::upgrade) else {
             return;
         };
@@ -118,7 +116,7 @@ impl Source for Stream {
                 }
             }
             Event::ReadEnd(_, error) if self.has_callback.get() => {
-                self.tell_end(lp, &handle, error);
+                self.report_end(lp, &handle, error);
             }
             Event::ReadEnd(_, error) => {
                 self.is_drained.set(false);
@@ -136,7 +134,7 @@ impl Source for Stream {
     }
 
     fn clear(&self) {
-        // Who waits finds out when he tries again.
+        // Tasks that wait get the error when they try again.
         self.is_drained.set(false);
         self.reader.wake();
         self.writer.wake();
@@ -148,7 +146,7 @@ impl Source for Stream {
 impl Stream {
     fn read_for_callback(&self, lp: &Loop, handle: &Rc<Handle<Stream>>) {
         handle.inner.with_scratch(|scratch| {
-            // The engine is let go of before the callback runs.
+            // Ends the borrow of the engine before the callback runs.
             let read = handle.engine().stream_read(handle.key, &mut *scratch);
             match read {
                 Ok(count) => {
@@ -157,12 +155,12 @@ impl Stream {
                         .call(|callback| callback(lp, handle, Ok(bytes)));
                 }
                 Err(Errno::EAGAIN) => {}
-                Err(error) => self.tell_end(lp, handle, error),
+                Err(error) => self.report_end(lp, handle, error),
             }
         });
     }
 
-    fn tell_end(&self, lp: &Loop, handle: &Rc<Handle<Stream>>, error: Errno) {
+    fn report_end(&self, lp: &Loop, handle: &Rc<Handle<Stream>>, error: Errno) {
         let end = match error {
             Errno::EOF => Ok(&[][..]),
             error => Err(error.into()),
@@ -171,13 +169,13 @@ impl Stream {
     }
 }
 
-/// What everybody is told when the kernel wants to be asked again later.
-fn is_later(error: Errno) -> bool {
+/// Whether an operation would block, so that it must be tried again later.
+fn would_block(error: Errno) -> bool {
     matches!(error, Errno::EAGAIN | Errno::ENOBUFS)
 }
 
-/// What a shutdown comes to. Pipes and terminals have no direction to shut, which is no error.
-fn shut(result: EngineResult<()>) -> EngineResult<()> {
+/// The result of a shutdown. Pipes and terminals cannot be shut down, which is not an error.
+fn shutdown_result(result: EngineResult<()>) -> EngineResult<()> {
     match result {
         Err(Errno::ENOTSOCK) => Ok(()),
         result => result,
@@ -185,7 +183,7 @@ fn shut(result: EngineResult<()>) -> EngineResult<()> {
 }
 
 impl Handle<Stream> {
-    /// Makes a stream: `make` is given its token.
+    /// Creates a stream; `make` receives its token.
     pub(crate) fn stream(
         inner: &Rc<Inner>,
         make: impl FnOnce(&mut Engine, Token) -> EngineResult<Key>,
@@ -215,7 +213,7 @@ impl Handle<Stream> {
         opened.map_err(|(error, _)| error.into())
     }
 
-    /// Connects a stream with a request that `begin` makes.
+    /// Connects the stream with the request that `begin` submits.
     pub(crate) async fn connect(
         self: Rc<Self>,
         begin: impl FnOnce(&mut Engine, Key, Token) -> EngineResult<()>,
@@ -229,7 +227,7 @@ impl Handle<Stream> {
         Ok(self)
     }
 
-    /// Makes a request of the stream; `after` is called with its result.
+    /// Submits a request with `begin`; `after` receives its result.
     pub(crate) fn request<T>(
         &self,
         begin: impl FnOnce(&mut Engine, Key, Token) -> EngineResult<T>,
@@ -240,7 +238,7 @@ impl Handle<Stream> {
                 Event::Write(_, result, _)
                 | Event::Connect(_, result)
                 | Event::Send(_, result, _) => result,
-                Event::Shutdown(_, result) => shut(result),
+                Event::Shutdown(_, result) => shutdown_result(result),
                 _ => Ok(()),
             };
             after(lp, result.map_err(io::Error::from));
@@ -259,7 +257,7 @@ impl Handle<Stream> {
         if self.inner.is_closed() {
             return Err(gone());
         }
-        // A task may have waited before, which did not make the handle active.
+        // A task may have started reading before, without making the handle active.
         self.read_stop();
         self.engine().read_start(self.key)?;
         self.state.has_callback.set(true);
@@ -275,8 +273,8 @@ impl Handle<Stream> {
         self.state.on_read.set(None);
     }
 
-    pub(crate) fn try_read(&self, room: &mut [u8]) -> io::Result<usize> {
-        let read = self.engine().stream_try_read(self.key, room);
+    pub(crate) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.engine().stream_try_read(self.key, buf);
         read.map_err(io::Error::from)
     }
 
@@ -296,7 +294,7 @@ impl Handle<Stream> {
         )
     }
 
-    /// Waits if it is known that there is nothing to read.
+    /// Waits if the socket is known to be drained.
     #[inline]
     pub(crate) fn poll_drained(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
         let state = &*self.state;
@@ -304,7 +302,7 @@ impl Handle<Stream> {
             return Poll::Ready(Ok(()));
         }
         if !state.is_watched.get() {
-            // Tasks keep the loop running, not what they wait for.
+            // The task keeps the loop running, so the handle must not.
             match self.engine().read_start_quietly(self.key) {
                 Ok(()) | Err(Errno::EALREADY) => state.is_watched.set(true),
                 Err(error) => return Poll::Ready(Err(error.into())),
@@ -314,11 +312,11 @@ impl Handle<Stream> {
         self.inner.pending()
     }
 
-    /// Tries `read` and waits until there is something, if need be.
+    /// Tries `read`, and waits until the stream is readable if `read` would block.
     pub(crate) fn poll_read_with(
         &self,
         context: &Context<'_>,
-        room: usize,
+        capacity: usize,
         read: impl FnOnce(&mut Engine, Key) -> EngineResult<usize>,
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_drained(context))?;
@@ -330,7 +328,7 @@ impl Handle<Stream> {
         let read = read(&mut self.engine(), self.key);
         match read {
             Ok(count) => {
-                state.is_drained.set(count < room && count > 0);
+                state.is_drained.set(count < capacity && count > 0);
                 Poll::Ready(Ok(count))
             }
             Err(Errno::EAGAIN) => {
@@ -347,18 +345,16 @@ impl Handle<Stream> {
     pub(crate) fn poll_read(
         &self,
         context: &Context<'_>,
-        room: &mut [u8],
+        buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        if room.is_empty() {
+        if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let len = room.len();
-        self.poll_read_with(context, len, |engine, key| {
-            engine.stream_try_read(key, room)
-        })
+        let len = buf.len();
+        self.poll_read_with(context, len, |engine, key| engine.stream_try_read(key, buf))
     }
 
-    /// Tries `write` and waits until there is room, if need be.
+    /// Tries `write`, and waits until the stream is writable if `write` would block.
     pub(crate) fn poll_write_with(
         &self,
         context: &Context<'_>,
@@ -368,7 +364,7 @@ impl Handle<Stream> {
         let mut engine = self.engine();
         match write(&mut engine, self.key) {
             Ok(count) => return Poll::Ready(Ok(count)),
-            Err(error) if is_later(error) => {}
+            Err(error) if would_block(error) => {}
             Err(error) => return Poll::Ready(Err(error.into())),
         }
         if let Err(error) = engine.stream_want_writable(self.key) {
@@ -389,12 +385,12 @@ impl Handle<Stream> {
         if bytes == 0 {
             return Poll::Ready(Ok(0));
         }
-        if slices.len() > 1 && bytes <= GATHERED {
-            let mut gathered = [0; GATHERED];
-            let mut room = &mut gathered[..];
+        if slices.len() > 1 && bytes <= GATHER_MAX {
+            let mut gathered = [0; GATHER_MAX];
+            let mut rest = &mut gathered[..];
             for slice in slices {
-                // It is long enough for them all.
-                room.write_all(slice)?;
+                // The buffer is long enough for all slices.
+                rest.write_all(slice)?;
             }
             return self.poll_write(context, &[IoSlice::new(&gathered[..bytes])]);
         }
@@ -403,8 +399,8 @@ impl Handle<Stream> {
         })
     }
 
-    /// Shuts down after all that was given away has been written. A connection that the other
-    /// end has torn down has come to its end already, which is no error.
+    /// Shuts down after all queued writes. Not an error if the peer has already torn the
+    /// connection down.
     pub(crate) fn poll_shutdown(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
         let state = &self.state;
         if let Shutdown::Over(result) = state.shutdown.get() {
@@ -414,7 +410,7 @@ impl Handle<Stream> {
             let its_state = state.clone();
             let completion = move |_: &Loop, event: Event| {
                 if let Event::Shutdown(_, result) = event {
-                    let result = shut(result).or_else(|error| match error {
+                    let result = shutdown_result(result).or_else(|error| match error {
                         Errno::ENOTCONN => Ok(()),
                         error => Err(error),
                     });
@@ -439,7 +435,7 @@ impl Handle<Stream> {
         self.inner.pending()
     }
 
-    /// Shuts down in callback style.
+    /// Shuts down, then calls `after`.
     pub(crate) fn shutdown(
         &self,
         after: impl FnOnce(&Loop, io::Result<()>) + 'static,
@@ -448,7 +444,7 @@ impl Handle<Stream> {
         self.request(
             |engine, key, token| engine.stream_shutdown(key, token),
             move |lp, result| {
-                // A task that waited for room will find that there is none any more.
+                // A task that waits to write gets an error when it tries again.
                 state.writer.wake();
                 after(lp, result);
             },

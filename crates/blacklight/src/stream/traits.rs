@@ -1,8 +1,8 @@
-//! The traits of futures, tokio and hyper for streams.
+//! The I/O traits of `futures-io`, tokio and hyper for streams.
 //!
-//! tokio and hyper hand over memory of which they do not know whether it is initialised. Without
-//! `unsafe` code that is filled by a copy from the loop's own room, which costs less than
-//! clearing all of it.
+//! The buffers of tokio and hyper may be uninitialised. This crate has no `unsafe` code, so it
+//! reads into the loop's scratch buffer and copies, which costs less than zeroing the whole
+//! buffer.
 
 use super::{ReadHalf, WriteHalf};
 use std::io::{self, IoSlice};
@@ -24,9 +24,9 @@ macro_rules! stream_traits {
             fn poll_read(
                 self: std::pin::Pin<&mut Self>,
                 context: &mut std::task::Context<'_>,
-                room: &mut [u8],
+                buf: &mut [u8],
             ) -> std::task::Poll<io::Result<usize>> {
-                self.handle.poll_read(context, room)
+                self.handle.poll_read(context, buf)
             }
         }
 
@@ -37,10 +37,10 @@ macro_rules! stream_traits {
             fn poll_read(
                 self: std::pin::Pin<&mut Self>,
                 context: &mut std::task::Context<'_>,
-                room: &mut tokio::io::ReadBuf<'_>,
+                buf: &mut tokio::io::ReadBuf<'_>,
             ) -> std::task::Poll<io::Result<()>> {
-                self.handle.poll_read_by_copy(context, room.remaining(), |bytes| {
-                    room.put_slice(bytes);
+                self.handle.poll_read_by_copy(context, buf.remaining(), |bytes| {
+                    buf.put_slice(bytes);
                 })
             }
         }
@@ -54,10 +54,10 @@ macro_rules! stream_traits {
             fn poll_read(
                 self: std::pin::Pin<&mut Self>,
                 context: &mut std::task::Context<'_>,
-                mut room: hyper::rt::ReadBufCursor<'_>,
+                mut buf: hyper::rt::ReadBufCursor<'_>,
             ) -> std::task::Poll<io::Result<()>> {
-                self.handle.poll_read_by_copy(context, room.remaining(), |bytes| {
-                    room.put_slice(bytes);
+                self.handle.poll_read_by_copy(context, buf.remaining(), |bytes| {
+                    buf.put_slice(bytes);
                 })
             }
         }
@@ -109,16 +109,16 @@ pub(crate) use stream_traits;
 
 #[cfg(any(feature = "tokio", feature = "hyper"))]
 impl crate::handle::Handle<super::Stream> {
-    /// Reads as much as there is room for, and has `take` copy it.
+    /// Reads up to `capacity` bytes into the scratch buffer, and passes them to `take`.
     pub(crate) fn poll_read_by_copy(
         &self,
         context: &Context<'_>,
-        room: usize,
+        capacity: usize,
         take: impl FnOnce(&[u8]),
     ) -> Poll<io::Result<()>> {
         std::task::ready!(self.poll_drained(context))?;
         self.inner.with_scratch(|scratch| {
-            let len = scratch.len().min(room);
+            let len = scratch.len().min(capacity);
             let read = self.poll_read(context, &mut scratch[..len]);
             read.map_ok(|count| take(&scratch[..count]))
         })
@@ -129,9 +129,9 @@ impl<S: futures_io::AsyncRead + Unpin> futures_io::AsyncRead for ReadHalf<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        room: &mut [u8],
+        buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_read(context, room)
+        Pin::new(&mut self.0).poll_read(context, buf)
     }
 }
 
@@ -140,13 +140,13 @@ impl<S: tokio::io::AsyncRead + Unpin> tokio::io::AsyncRead for ReadHalf<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        room: &mut tokio::io::ReadBuf<'_>,
+        buf: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, room)
+        Pin::new(&mut self.0).poll_read(context, buf)
     }
 }
 
-/// Implements a trait of writers for the half that writes, if the whole has it.
+/// Implements a writer trait for the writing half, if the whole stream has it.
 macro_rules! write_half {
     ($write:path, $close:ident $(, $is_vectored:ident)?) => {
         impl<S: $write + Unpin> $write for WriteHalf<S> {
