@@ -2,7 +2,7 @@
 //! it.
 
 use crate::loop_::Loop;
-use crate::task::{JoinHandle, Ready, Shared};
+use crate::task::{JoinHandle, Shared, TaskId};
 use crate::time::{Elapsed, Interval, Sleep};
 use crate::work::Blocking;
 use std::cell::RefCell;
@@ -70,7 +70,7 @@ impl Drop for Running {
 }
 
 /// Queues a woken task if its loop is the current one, and returns whether it is.
-pub(crate) fn wake_here(shared: &Arc<Shared>, task: Ready) -> bool {
+pub(crate) fn wake_here(shared: &Arc<Shared>, task: TaskId) -> bool {
     let woken = CURRENT.try_with(|current| match &*current.borrow() {
         Some(lp) if lp.0.tasks.is_of(shared) => {
             lp.0.tasks.push(task);

@@ -1,12 +1,11 @@
-//! The names of hosts, looked up as the C library does it, on the thread pool.
+//! Name resolution with `getaddrinfo` and `getnameinfo`, on the thread pool.
 //!
-//! Lookups may wait for the network as long as it likes, so they never occupy more than half of
-//! the pool's threads. One that is dropped or cancelled before a thread has taken it up is not
-//! made at all.
+//! Lookups may wait long for the network, so they never occupy more than half of the pool's
+//! threads. A lookup that is dropped or cancelled before a thread has started it never runs.
 //!
-//! A name beyond ASCII is put into the form that the network knows. One that is too long, or no
-//! name at all, is [`InvalidInput`](io::ErrorKind::InvalidInput); one that nobody has is
-//! [`NotFound`](io::ErrorKind::NotFound).
+//! Names that are not ASCII are converted by IDNA. The error is
+//! [`InvalidInput`](io::ErrorKind::InvalidInput) for a name that is too long or malformed, and
+//! [`NotFound`](io::ErrorKind::NotFound) for one that does not exist.
 //!
 //! ```
 //! use blacklight::{Loop, TcpStream, dns};
@@ -32,7 +31,8 @@ use std::ffi::CString;
 use std::io;
 use std::net::SocketAddr;
 
-/// The addresses of a host, each with this port, in the order in which they should be tried.
+/// Looks up the addresses of a host, and returns them with this port in the order in which to try
+/// them.
 ///
 /// ```
 /// use blacklight::{Loop, dns};
@@ -45,13 +45,13 @@ use std::net::SocketAddr;
 ///
 /// # Panics
 ///
-/// When it is polled, if no loop runs on this thread.
+/// If it is polled while no loop runs on this thread.
 pub async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let host = HostName::new(host.as_bytes())?;
     OnPool::new(WorkKind::SlowIo, move || find(&host, port)).await
 }
 
-/// As [`lookup`], with a callback. What this returns can cancel the lookup.
+/// Like [`lookup`], with a callback. The returned [`Work`] can cancel the lookup.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, dns};
@@ -73,7 +73,8 @@ pub fn lookup_with(
     submit(lp, move || find(&host, port), callback)
 }
 
-/// The names of the host and the service behind an address. What has no name goes by its number.
+/// Looks up the names of the host and the service of an address. If one has no name, returns its
+/// number.
 ///
 /// ```
 /// use blacklight::{Loop, dns};
@@ -86,12 +87,12 @@ pub fn lookup_with(
 ///
 /// # Panics
 ///
-/// When it is polled, if no loop runs on this thread.
+/// If it is polled while no loop runs on this thread.
 pub async fn reverse(address: SocketAddr) -> io::Result<(String, String)> {
     OnPool::new(WorkKind::SlowIo, move || names(address)).await
 }
 
-/// As [`reverse`], with a callback. What this returns can cancel the lookup.
+/// Like [`reverse`], with a callback. The returned [`Work`] can cancel the lookup.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, dns};
@@ -125,7 +126,7 @@ fn submit<T: Send + 'static>(
 
 fn find(host: &HostName, port: u16) -> io::Result<Vec<SocketAddr>> {
     let hints = Hints {
-        // Else each address comes once for every kind of socket.
+        // Without this, each address is returned once for every socket type.
         socktype: SOCK_STREAM,
         ..Hints::default()
     };

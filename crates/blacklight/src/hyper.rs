@@ -1,4 +1,4 @@
-//! What hyper needs besides streams: an executor and a timer.
+//! hyper's executor and timer on the current loop.
 
 use crate::current::current;
 use crate::time::Sleep;
@@ -26,7 +26,7 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for LoopExecutor {
     }
 }
 
-/// Has hyper wait on the loop that runs on this thread.
+/// Makes hyper's timers wait on the loop that runs on this thread.
 ///
 /// ```
 /// use blacklight::LoopTimer;
@@ -40,8 +40,8 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for LoopExecutor {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct LoopTimer;
 
-/// hyper wants to be able to send its sleeps to other threads, although those of a loop's
-/// connections never leave the loop's: it is checked that they do not.
+/// hyper requires its sleeps to be `Send`. Those of a loop's connections never leave the loop's
+/// thread, which `SendWrapper` checks.
 struct HyperSleep(SendWrapper<Sleep>);
 
 impl Future for HyperSleep {

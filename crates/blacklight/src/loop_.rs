@@ -340,7 +340,7 @@ impl Loop {
         let lp = running.lp();
         let _alive = self.0.tasks.keep_alive(&self.0);
         let mut future = pin!(future);
-        let header = self.0.tasks.wake_main();
+        let header = self.0.tasks.new_main();
         let waker = Waker::from(header.clone());
         let mut output = None;
         let is_over = Cell::new(false);

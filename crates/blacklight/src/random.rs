@@ -1,12 +1,12 @@
-//! Random bytes fit for keys.
+//! Cryptographically secure random bytes.
 
 use crate::work::OnPool;
 use blacklight_engine::WorkKind;
 use blacklight_sys::random;
 use std::io;
 
-/// Fills a buffer with random bytes. It may block for as long as the kernel has not gathered
-/// enough entropy after the machine was started.
+/// Fills a buffer with random bytes. May block shortly after boot, until the kernel has gathered
+/// enough entropy.
 ///
 /// ```
 /// let mut key = [0; 32];
@@ -18,7 +18,7 @@ pub fn random(buffer: &mut [u8]) -> io::Result<()> {
     Ok(random::fill_bytes(buffer)?)
 }
 
-/// Random bytes, from a thread of the current loop's pool.
+/// Returns random bytes, generated on the current loop's thread pool.
 ///
 /// ```
 /// use blacklight::Loop;
@@ -31,7 +31,7 @@ pub fn random(buffer: &mut [u8]) -> io::Result<()> {
 ///
 /// # Panics
 ///
-/// When it is polled, if no loop runs on this thread.
+/// If it is polled while no loop runs on this thread.
 pub async fn random_bytes(count: usize) -> io::Result<Vec<u8>> {
     OnPool::new(WorkKind::Cpu, move || {
         let mut bytes = vec![0; count];

@@ -1,8 +1,8 @@
 //! Signals as events of the loop.
 //!
-//! A [`Signal`] handle calls back; [`Signals`] are awaited. Any number of either may watch for
-//! the same signal, on any number of loops, and all of them hear of it. While one does, the
-//! signal does not do what it would do by default.
+//! A [`Signal`] handle calls back; a task awaits [`Signals`]. Any number of both, on any number
+//! of loops, may watch for the same signal, and all receive it. While at least one watches for a
+//! signal, the signal's default action is off.
 //!
 //! ```
 //! use blacklight::{Loop, process, signal::{SignalKind, Signals}};
@@ -44,7 +44,7 @@ macro_rules! kinds {
         impl SignalKind {
             $($(#[doc = $doc])* pub const $name: SignalKind = SignalKind(sys::$name);)*
 
-            /// The name, or `None` for a real-time signal.
+            /// The name of the signal, or `None` for a real-time signal.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $(sys::$name => Some(stringify!($name)),)*
@@ -56,83 +56,83 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The process aborts.
+    /// Abort, as by `abort`.
     SIGABRT
-    /// A time set with `alarm` is over.
+    /// A timer set with `alarm` has expired.
     SIGALRM
-    /// Memory that is not there.
+    /// Access to memory that does not exist.
     SIGBUS
     /// A child has ended or stopped.
     SIGCHLD
-    /// Go on after a stop.
+    /// Continue after a stop.
     SIGCONT
-    /// An error of arithmetic.
+    /// An arithmetic error.
     SIGFPE
-    /// The terminal is gone, or a daemon is to read its configuration again.
+    /// The terminal was closed; by convention, daemons reload their configuration.
     SIGHUP
-    /// An instruction that there is not.
+    /// An illegal instruction.
     SIGILL
     /// Ctrl-C.
     SIGINT
     /// A descriptor is ready.
     SIGIO
-    /// The end, without a word. It cannot be watched for.
+    /// Kill. Cannot be caught.
     SIGKILL
-    /// A write to something that nobody reads.
+    /// A write to a pipe or socket without a reader.
     SIGPIPE
-    /// Time to look where the program is.
+    /// A profiling timer has expired.
     SIGPROF
-    /// The power fails.
+    /// A power failure.
     SIGPWR
     /// Ctrl-\.
     SIGQUIT
-    /// Memory that is not the program's.
+    /// An invalid memory access.
     SIGSEGV
-    /// Stop for now, without a word. It cannot be watched for.
+    /// Stop. Cannot be caught.
     SIGSTOP
-    /// A system call that there is not.
+    /// A bad system call.
     SIGSYS
-    /// A request to end.
+    /// A request to terminate.
     SIGTERM
     /// A breakpoint.
     SIGTRAP
     /// Ctrl-Z.
     SIGTSTP
-    /// Reading from the terminal in the background.
+    /// A background process reads from the terminal.
     SIGTTIN
-    /// Writing to the terminal in the background.
+    /// A background process writes to the terminal.
     SIGTTOU
     /// Urgent data on a socket.
     SIGURG
-    /// Whatever the program makes of it.
+    /// Free for the program to define.
     SIGUSR1
-    /// Whatever the program makes of it.
+    /// Free for the program to define.
     SIGUSR2
-    /// A time of computing set with `setitimer` is over.
+    /// A timer of processor time, set with `setitimer`, has expired.
     SIGVTALRM
-    /// The terminal has another size.
+    /// The size of the terminal has changed.
     SIGWINCH
-    /// Too much computing.
+    /// The limit of processor time is exceeded.
     SIGXCPU
-    /// Too large a file.
+    /// The limit of file size is exceeded.
     SIGXFSZ
 }
 
 impl SignalKind {
-    /// The real-time signal with this number, counted from zero, if there are so many.
+    /// The real-time signal `SIGRTMIN + number`, if it exists.
     pub fn realtime(number: u32) -> Option<SignalKind> {
         let raw = sys::SIGRTMIN().checked_add_unsigned(number)?;
         (raw <= sys::SIGRTMAX()).then_some(SignalKind(raw))
     }
 
-    /// The signal with the system's number, if there is one.
+    /// The signal with this number, if it exists.
     pub fn from_raw(raw: i32) -> Option<SignalKind> {
         let realtime = sys::SIGRTMIN()..=sys::SIGRTMAX();
         let kind = SignalKind(raw);
         (kind.name().is_some() || realtime.contains(&raw)).then_some(kind)
     }
 
-    /// The system's number.
+    /// The number of the signal.
     pub fn as_raw(self) -> i32 {
         self.0
     }
@@ -155,8 +155,8 @@ impl fmt::Debug for SignalKind {
 
 /// Calls back when a signal is caught.
 ///
-/// Every signal that the kernel delivers is told of; the kernel delivers as one what is sent
-/// several times before it gets to it.
+/// Reports every signal that the kernel delivers. The kernel merges signals of one kind that are
+/// sent before it delivers the first.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, Signal, SignalKind, process};
@@ -179,15 +179,18 @@ common_methods!(Signal);
 detach_method!(Signal);
 
 impl Signal {
-    /// Makes the handle, stopped.
+    /// Creates the handle, stopped.
     pub fn new(lp: &Loop) -> io::Result<Signal> {
         let (handle, ()) =
             Handle::single(lp, |engine, token| Ok((engine.signal_init(token)?, ())))?;
         Ok(Signal { handle })
     }
 
-    /// Watches for a signal, in place of the one before. It is an error
-    /// ([`InvalidInput`](io::ErrorKind::InvalidInput)) if the signal cannot be caught.
+    /// Watches for a signal, replacing an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the signal cannot be caught.
     pub fn start(
         &self,
         kind: SignalKind,
@@ -196,8 +199,8 @@ impl Signal {
         self.watch(kind, false, callback)
     }
 
-    /// Watches for the next such signal only. What comes after it does what it does by default,
-    /// unless somebody else watches for it.
+    /// Watches for the next such signal only. Later ones take their default action, unless
+    /// another handle watches for them.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, Signal, SignalKind, process};
@@ -236,17 +239,17 @@ impl Signal {
         Ok(())
     }
 
-    /// Stops watching. What was caught and not told of is forgotten.
+    /// Stops watching. Signals caught but not yet reported are discarded.
     pub fn stop(&self) {
-        // One that is closed has stopped.
+        // A closed handle has stopped.
         let _ = self.handle.engine().signal_stop(self.handle.key);
     }
 }
 
-/// Signals to be awaited, from the moment when this is made. It does not keep the loop running;
-/// a task that waits for it does.
+/// A stream of signals to await, caught from its creation on. It does not keep the loop running;
+/// a task that awaits it does.
 ///
-/// Signals of one kind that nobody has waited for are one.
+/// Pending signals of one kind are reported as one.
 ///
 /// ```
 /// use blacklight::{Loop, SignalKind, Signals, process};
@@ -263,7 +266,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Watches for all of these.
+    /// Watches for signals of these kinds.
     pub fn new(lp: &Loop, kinds: impl IntoIterator<Item = SignalKind>) -> io::Result<Signals> {
         let caught = Rc::new(Queue::new());
         let watch = |kind| {
@@ -288,7 +291,7 @@ impl Signals {
         self.caught.pop().await
     }
 
-    /// As [`recv`](Signals::recv), for those who poll.
+    /// Polls for the next signal; see [`recv`](Signals::recv).
     ///
     /// ```
     /// use blacklight::{Loop, SignalKind, Signals, process};
@@ -314,7 +317,7 @@ impl fmt::Debug for Signals {
     }
 }
 
-/// Waits on the current loop for Ctrl-C, which is `SIGINT`, from the moment of the call on.
+/// Waits on the current loop for Ctrl-C (`SIGINT`), caught from the call on.
 ///
 /// ```
 /// use blacklight::{Loop, SignalKind, process, signal};
@@ -322,7 +325,7 @@ impl fmt::Debug for Signals {
 /// let lp = Loop::new()?;
 /// lp.block_on(async {
 ///     let pressed = signal::ctrl_c();
-///     // Nobody is there to press the keys.
+///     // Stands in for the key press.
 ///     process::kill(std::process::id(), SignalKind::SIGINT)?;
 ///     pressed.await
 /// })?;

@@ -1,21 +1,21 @@
-//! Tasks: futures that the loop runs.
+//! Tasks: the loop's executor of futures.
 //!
-//! A task is polled when it is woken, on the loop's thread, one at a time:
+//! The loop's thread polls woken tasks one at a time:
 //!
-//! - Woken tasks run right after the callback (or the task) that woke them, whatever the phase,
-//!   in the order of waking. A task that is spawned counts as woken. Those that another thread
-//!   has woken run in the poll phase, where asyncs are delivered.
-//! - At most [`PASS`] polls follow one callback. What is left goes on after the next callback,
-//!   and in any case in the idle phase of the next turn; the loop does not sleep meanwhile.
-//!   So tasks that wake each other, or themselves, for ever cannot keep the loop from its I/O.
-//! - A task that finds something to read or write each time that it asks is told to wait for
-//!   its next turn after [`BUDGET`] of these, so that it cannot starve the others either.
-//! - A task keeps the loop running until it is over, as a request does.
+//! - Woken tasks run right after the callback (or the task) that woke them, in any phase, in the
+//!   order of waking. A newly spawned task counts as woken. Tasks woken by other threads run in
+//!   the poll phase, where asyncs are delivered.
+//! - At most [`PASS`] polls follow one callback. The rest of the queue runs after the next
+//!   callback, at the latest in the idle phase of the next turn; the loop does not sleep
+//!   meanwhile. So tasks that wake each other, or themselves, for ever cannot starve I/O.
+//! - After [`BUDGET`] operations that did not block, operations of the task return `Pending` and
+//!   wake it again, so that a busy task cannot starve other tasks.
+//! - A task keeps the loop running until it is over, like a request.
 //!
-//! A waker is the number of its task and a flag that says whether the task is queued already.
-//! On the loop's own thread, while it runs, waking is a push to the queue; from elsewhere it
-//! goes over a locked list and the executor's own async handle. Futures never leave the
-//! loop's thread, and are dropped with nothing borrowed.
+//! A waker consists of the ID of its task and a flag that is set while the task is queued. On the
+//! loop's thread, while the loop runs, waking pushes to the queue. Otherwise waking pushes to a
+//! locked list and sends to the executor's async handle. Futures never leave the loop's thread,
+//! and are dropped with nothing borrowed.
 
 use crate::current;
 use crate::loop_::{Inner, Loop};
@@ -35,47 +35,47 @@ use std::sync::atomic::Ordering::AcqRel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// How many polls may follow one callback.
+/// The maximum number of polls after one callback.
 const PASS: usize = 64;
 
-/// How many operations may succeed in one poll of a task.
+/// The maximum number of operations that succeed in one poll of a task.
 const BUDGET: u32 = 128;
 
-/// The place of the future that `block_on` runs.
+/// The index that stands for the future of `block_on`.
 const MAIN: u32 = u32::MAX;
 
-/// Names a task for as long as it lives.
+/// Identifies a task. Stale IDs match no task.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ready {
+pub(crate) struct TaskId {
     at: u32,
     generation: u32,
 }
 
-impl Ready {
+impl TaskId {
     /// No task at all.
-    const NOBODY: Ready = Ready {
+    const NONE: TaskId = TaskId {
         at: MAIN,
         generation: 0,
     };
 }
 
-/// What wakers share with their loop.
+/// The part of the executor that wakers on other threads use.
 pub(crate) struct Shared {
     /// Tasks that were woken from other threads, or while the loop did not run.
-    woken: Mutex<Vec<Ready>>,
+    woken: Mutex<Vec<TaskId>>,
     sender: Sender,
 }
 
-/// What a task's wakers are.
+/// The state behind a task's wakers.
 pub(crate) struct Header {
     shared: Arc<Shared>,
-    task: Ready,
+    task: TaskId,
     is_woken: AtomicBool,
 }
 
 impl Header {
-    /// Whether the task has been woken; from here on it may be woken again. The task sees all
-    /// that whoever woke it has done before.
+    /// Clears the flag, and returns whether it was set. Synchronizes with the thread that woke
+    /// the task.
     pub(crate) fn take_wake(&self) -> bool {
         self.is_woken.swap(false, AcqRel)
     }
@@ -99,7 +99,7 @@ impl Wake for Header {
 }
 
 struct Task {
-    /// Dropped before whoever waits for it hears that there will be no result.
+    /// Dropped before `join`, which wakes the task that awaits the result.
     future: Pin<Box<dyn Future<Output = ()>>>,
     header: Arc<Header>,
     waker: Waker,
@@ -108,9 +108,9 @@ struct Task {
 
 struct Place {
     generation: u32,
-    /// Taken out while it is polled.
+    /// `None` while the task is polled.
     task: Option<Task>,
-    /// Whether it counts among those that keep the loop running.
+    /// Whether the task keeps the loop running.
     counts: bool,
 }
 
@@ -118,11 +118,11 @@ pub(crate) struct Tasks {
     shared: Arc<Shared>,
     places: RefCell<Vec<Place>>,
     free: RefCell<Vec<u32>>,
-    ready: RefCell<VecDeque<Ready>>,
-    /// The async handle that other threads wake us with. It is referenced while there are
-    /// tasks that keep the loop running.
+    ready: RefCell<VecDeque<TaskId>>,
+    /// The async handle with which other threads wake tasks. It is referenced while a task keeps
+    /// the loop running.
     wakes: Key,
-    /// The idle handle that is started while tasks are left over.
+    /// The idle handle that is started while woken tasks are left over.
     backlog: Key,
     has_backlog: Cell<bool>,
     alive: Cell<usize>,
@@ -155,20 +155,20 @@ impl Tasks {
         Arc::ptr_eq(&self.shared, shared)
     }
 
-    pub(crate) fn push(&self, task: Ready) {
+    pub(crate) fn push(&self, task: TaskId) {
         self.ready.borrow_mut().push_back(task);
     }
 
-    /// Queues what other threads have woken.
+    /// Queues the tasks that other threads have woken.
     pub(crate) fn collect_wakes(&self) {
         let woken = self.shared.woken.lock();
         let mut woken = woken.unwrap_or_else(PoisonError::into_inner);
         self.ready.borrow_mut().extend(woken.drain(..));
     }
 
-    /// What wakes the future of `block_on`, which is woken to begin with.
-    pub(crate) fn wake_main(&self) -> Arc<Header> {
-        let task = Ready {
+    /// Creates the header of the future of `block_on`, and queues its first poll.
+    pub(crate) fn new_main(&self) -> Arc<Header> {
+        let task = TaskId {
             at: MAIN,
             generation: 0,
         };
@@ -176,7 +176,7 @@ impl Tasks {
         self.header(task)
     }
 
-    fn header(&self, task: Ready) -> Arc<Header> {
+    fn header(&self, task: TaskId) -> Arc<Header> {
         Arc::new(Header {
             shared: self.shared.clone(),
             task,
@@ -195,13 +195,13 @@ impl Tasks {
         }
     }
 
-    /// Keeps the loop running.
+    /// Keeps the loop running until the result is dropped.
     pub(crate) fn keep_alive<'a>(&self, inner: &'a Inner) -> KeepAlive<'a> {
         self.count(inner, true);
         KeepAlive(inner)
     }
 
-    fn insert(&self, inner: &Inner, make: impl FnOnce(Ready) -> Task) -> Ready {
+    fn insert(&self, inner: &Inner, make: impl FnOnce(TaskId) -> Task) -> TaskId {
         let mut places = self.places.borrow_mut();
         let at = self.free.borrow_mut().pop().unwrap_or_else(|| {
             places.push(Place {
@@ -212,7 +212,7 @@ impl Tasks {
             places.len() as u32 - 1
         });
         let place = &mut places[at as usize];
-        let task = Ready {
+        let task = TaskId {
             at,
             generation: place.generation,
         };
@@ -223,16 +223,16 @@ impl Tasks {
         task
     }
 
-    /// Runs `f` on a task's place if the task still lives.
-    fn with_place<R>(&self, task: Ready, f: impl FnOnce(&mut Place) -> R) -> Option<R> {
+    /// Runs `f` on a task's place, if the task still exists.
+    fn with_place<R>(&self, task: TaskId, f: impl FnOnce(&mut Place) -> R) -> Option<R> {
         let mut places = self.places.borrow_mut();
         let place = places.get_mut(task.at as usize)?;
         (place.generation == task.generation).then(|| f(place))
     }
 
-    /// Forgets a task, if it lives. What was in its place, unless it runs, is to be dropped with
-    /// nothing borrowed.
-    fn remove(&self, inner: &Inner, task: Ready) -> Option<Option<Task>> {
+    /// Removes a task, if it still exists. Returns the task, or `Some(None)` while it is polled.
+    /// The caller drops the task with nothing borrowed.
+    fn remove(&self, inner: &Inner, task: TaskId) -> Option<Option<Task>> {
         let (content, counts) = self.with_place(task, |place| {
             place.generation = place.generation.wrapping_add(1);
             (place.task.take(), std::mem::take(&mut place.counts))
@@ -250,7 +250,7 @@ impl Tasks {
         poll()
     }
 
-    fn poll(&self, inner: &Inner, ready: Ready) {
+    fn poll(&self, inner: &Inner, ready: TaskId) {
         let Some(mut task) = self.with_place(ready, |place| place.task.take()).flatten() else {
             return;
         };
@@ -261,7 +261,7 @@ impl Tasks {
         if let Ok(Poll::Pending) = polled {
             let mut task = Some(task);
             self.with_place(ready, |place| place.task = task.take());
-            // A task that was cancelled while it ran is dropped here.
+            // Drops a task that was cancelled during the poll.
             drop(task);
             return;
         }
@@ -271,7 +271,7 @@ impl Tasks {
                 trace::task_panicked(inner, ready.at);
                 task.join.0.end(JoinError::panicked(panic));
             }
-            // Else it has cancelled itself, and that was told.
+            // Otherwise the task cancelled itself, which was already traced.
             Ok(_) if removed.is_some() => trace::task_over(inner, ready.at),
             Ok(_) => {}
         }
@@ -290,7 +290,7 @@ impl Tasks {
     }
 }
 
-/// Lets a loop run for as long as this is kept.
+/// Keeps a loop running until this is dropped.
 pub(crate) struct KeepAlive<'a>(&'a Inner);
 
 impl Drop for KeepAlive<'_> {
@@ -300,7 +300,7 @@ impl Drop for KeepAlive<'_> {
 }
 
 impl Inner {
-    /// Sees to it that the loop does not sleep while there are tasks to run.
+    /// Starts or stops the idle handle, so that the loop does not sleep while tasks are queued.
     pub(crate) fn note_backlog(&self) {
         let has_backlog = !self.tasks.ready.borrow().is_empty();
         if self.tasks.has_backlog.replace(has_backlog) != has_backlog {
@@ -313,7 +313,8 @@ impl Inner {
         }
     }
 
-    /// Whether a task may go on, or has had its share and will be woken again at once.
+    /// Takes one operation from the budget of the task that is polled. If the budget is used up,
+    /// wakes the task and returns `Pending`.
     pub(crate) fn poll_budget(&self, context: &Context<'_>) -> Poll<()> {
         if !self.is_running() {
             return Poll::Ready(());
@@ -332,8 +333,7 @@ impl Inner {
 }
 
 impl Loop {
-    /// Polls the tasks that are ready, up to the limit. `main` stands for the future of
-    /// `block_on`.
+    /// Polls queued tasks, up to the limit. `main` polls the future of `block_on`.
     pub(crate) fn run_tasks(&self, main: &mut dyn FnMut()) {
         let tasks = &self.0.tasks;
         if tasks.ready.borrow().is_empty() && !tasks.has_backlog.get() {
@@ -343,20 +343,21 @@ impl Loop {
             let next = tasks.ready.borrow_mut().pop_front();
             match next {
                 None => break,
-                Some(Ready { at: MAIN, .. }) => main(),
+                Some(TaskId { at: MAIN, .. }) => main(),
                 Some(task) => tasks.poll(&self.0, task),
             }
         }
         self.0.note_backlog();
     }
 
-    /// Runs a future as a task of its own, which need not be `Send`. It begins right after the
-    /// callback or task that spawns it, and keeps the loop running until it is over. The
-    /// handle can be awaited, dropped without harm, and used to cancel the task.
+    /// Spawns a future as a task. The future need not be `Send`. The task starts right after the
+    /// callback or task that spawns it, and keeps the loop running until it is over. Await the
+    /// returned handle for the result, or use it to cancel the task; dropping the handle detaches
+    /// the task.
     ///
-    /// Woken tasks run right after the callback that woke them, in the order of waking; those
-    /// that other threads wake, in the poll phase. After 64 polls the loop goes on with its
-    /// turn first, so that busy tasks do not keep it from its I/O.
+    /// Woken tasks run right after the callback that woke them, in the order of waking; tasks
+    /// woken by other threads run in the poll phase. After 64 polls the loop continues its turn
+    /// first, so that busy tasks do not starve I/O.
     ///
     /// ```
     /// use blacklight::{Loop, Mode};
@@ -376,18 +377,18 @@ impl Loop {
     pub fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
         let join = Rc::new(Join::new());
         if self.0.is_closed() {
-            // Nobody would ever run it, nor drop it.
+            // A loop that is gone would neither run nor drop the task.
             drop(future);
             join.end(JoinError::cancelled());
             return JoinHandle {
                 inner: self.0.clone(),
                 join,
-                task: Ready::NOBODY,
+                task: TaskId::NONE,
             };
         }
         let result = join.clone();
-        // In a box of its own, since an async block would have room for it twice: for what it is
-        // given, and for what it awaits.
+        // Boxed separately, because an async block would reserve space for the future twice: as a
+        // captured variable and as the awaited value.
         let mut running = Some(Box::pin(future));
         let tasks = &self.0.tasks;
         let task = tasks.insert(&self.0, |ready| {
@@ -420,7 +421,7 @@ impl Loop {
     }
 }
 
-/// Why a task or a job has no result.
+/// The error of a task or a job that has no result: it panicked or was cancelled.
 ///
 /// ```
 /// use blacklight::Loop;
@@ -442,17 +443,18 @@ impl JoinError {
         JoinError(Some(panic))
     }
 
-    /// Whether it was cancelled, or its loop has gone.
+    /// Whether the task was cancelled, explicitly or because its loop is gone.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether it has panicked.
+    /// Whether the task panicked.
     pub fn is_panic(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What it has panicked with, for [`std::panic::resume_unwind`]; or this error again.
+    /// Returns the payload of the panic, for [`std::panic::resume_unwind`]; or this error if the
+    /// task was cancelled.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -498,7 +500,7 @@ impl From<JoinError> for std::io::Error {
     }
 }
 
-/// Where a result goes, and who waits for it.
+/// A result to come, and the waker of the task that awaits it.
 pub(crate) struct Join<T> {
     result: Cell<Option<Result<T, JoinError>>>,
     is_complete: Cell<bool>,
@@ -539,9 +541,9 @@ impl<T> Join<T> {
     }
 }
 
-/// A [`Join`] of any type.
+/// A [`Join`] of any result type.
 pub(crate) trait Joined {
-    /// There is no result, unless there is one already.
+    /// Completes with an error, unless a result is set already.
     fn end(&self, why: JoinError);
 }
 
@@ -551,7 +553,8 @@ impl<T> Joined for Join<T> {
     }
 }
 
-/// Whoever has this sees to a result. If it is dropped without one, it was cancelled.
+/// Owned by the producer of a result. Dropping it without a result completes the join as
+/// cancelled.
 pub(crate) struct Completer<J: Joined + ?Sized>(pub(crate) Rc<J>);
 
 impl<J: Joined + ?Sized> Drop for Completer<J> {
@@ -560,7 +563,7 @@ impl<J: Joined + ?Sized> Drop for Completer<J> {
     }
 }
 
-/// A task's result to come, and the means to cancel it. Dropping this leaves the task alone.
+/// A handle to await or cancel a task. Dropping it detaches the task.
 ///
 /// ```
 /// use blacklight::Loop;
@@ -582,12 +585,12 @@ impl<J: Joined + ?Sized> Drop for Completer<J> {
 pub struct JoinHandle<T> {
     inner: Rc<Inner>,
     join: Rc<Join<T>>,
-    task: Ready,
+    task: TaskId,
 }
 
 impl<T> JoinHandle<T> {
-    /// Cancels the task: its future is dropped, at once unless it is what calls. A task that is
-    /// over keeps its result.
+    /// Cancels the task and drops its future, at once or, if the task cancels itself, after its
+    /// poll. Does nothing to a task that is over.
     pub fn cancel(&self) {
         let removed = self.inner.tasks.remove(&self.inner, self.task);
         if removed.is_some() {
@@ -601,7 +604,7 @@ impl<T> JoinHandle<T> {
         self.join.is_complete()
     }
 
-    /// Lets the loop end although this task is not over.
+    /// Lets the loop end before this task is over.
     ///
     /// ```
     /// use blacklight::{Loop, Mode};

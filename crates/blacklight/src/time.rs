@@ -1,7 +1,7 @@
-//! Waiting in tasks: sleeps, time-outs and intervals.
+//! Sleeps, time-outs and intervals, for tasks.
 //!
-//! These are kept to the nanosecond and count from the moment at which they are made, not from
-//! the loop's cached time. None is early.
+//! They have a resolution of nanoseconds, count from their creation and not from the loop's
+//! cached time, and are never early.
 
 use crate::loop_::{Inner, Loop};
 use crate::table::Entry;
@@ -18,7 +18,7 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 impl Loop {
-    /// Waits for a time.
+    /// Waits for a duration.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -59,7 +59,8 @@ impl Loop {
         self.sleep_to(self.0.ns_at(moment))
     }
 
-    /// Waits for a future, but not for longer than `time`: then the future is dropped.
+    /// Waits for a future, but no longer than `time`. Drops the future and returns [`Elapsed`]
+    /// when the time is up.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -92,7 +93,7 @@ impl Loop {
         }
     }
 
-    /// Ticks every `period`, for the first time when one period has passed.
+    /// Ticks every `period`. The first tick comes after one period.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -122,7 +123,7 @@ impl Loop {
     }
 }
 
-/// A wait; see [`Loop::sleep`]. If the loop goes first, so does the wait.
+/// A future that waits; see [`Loop::sleep`]. It also completes when the loop is gone.
 ///
 /// ```
 /// use blacklight::Loop;
@@ -143,7 +144,7 @@ pub struct Sleep {
 }
 
 impl Sleep {
-    /// Waits for `time` from now on, in place of what was waited for before.
+    /// Resets the sleep to wait for `time` from now.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -160,7 +161,7 @@ impl Sleep {
         self.reset_to_ns(now_ns.saturating_add(nanoseconds(time)));
     }
 
-    /// Waits until `moment`, in place of what was waited for before.
+    /// Resets the sleep to wait until `moment`.
     pub fn reset_to(&mut self, moment: Instant) {
         self.reset_to_ns(self.inner.ns_at(moment));
     }
@@ -183,9 +184,9 @@ impl Sleep {
     }
 
     fn start(&mut self, context: &Context<'_>) -> Poll<()> {
-        // The cached time will do: what is due since then is seen right after the poll.
+        // The cached time suffices: a timer that is already due fires right after the poll.
         if self.due_ns <= self.inner.engine().now_ns() {
-            // Also who waits for no time at all lets others have their turn.
+            // Even a sleep of zero length uses the budget, so that it cannot starve other tasks.
             return self.inner.poll_budget(context);
         }
         let spare = self.inner.spare_timers.borrow_mut().pop();
@@ -195,7 +196,7 @@ impl Sleep {
         };
         let waker = Some(context.waker().clone());
         if let Some(entry) = self.inner.table.borrow_mut().get_mut(at) {
-            // What was there has no waker: it was taken out with its sleep.
+            // The previous entry has no waker: its sleep took that out when dropped.
             *entry = Entry::Sleep {
                 is_over: false,
                 waker,
@@ -231,7 +232,7 @@ impl Future for Sleep {
         let Some((at, _)) = self.timer else {
             return self.start(context);
         };
-        // Wakers may be anybody's, so they are compared, cloned and dropped with nothing
+        // Wakers may run user code, so they are compared, cloned and dropped with nothing
         // borrowed.
         let before = match self.inner.table.borrow_mut().get_mut(at) {
             Some(Entry::Sleep {
@@ -251,7 +252,7 @@ impl Future for Sleep {
     }
 }
 
-/// How many timers are kept for sleeps to come.
+/// The maximum number of timers kept for later sleeps.
 const SPARE_TIMERS: usize = 1024;
 
 impl Drop for Sleep {
@@ -286,7 +287,7 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// The time was up before the future was ready; see [`Loop::timeout`].
+/// The error of a future that was not ready in time; see [`Loop::timeout`].
 ///
 /// ```
 /// use blacklight::Loop;
@@ -341,12 +342,12 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Waits for the next tick. Ticks that nobody has waited for in time are left out.
+    /// Waits for the next tick. Missed ticks are skipped.
     pub async fn tick(&mut self) {
         poll_fn(|context| self.poll_tick(context)).await;
     }
 
-    /// As [`tick`](Interval::tick), for those who poll.
+    /// Polls for the next tick; see [`tick`](Interval::tick).
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let polled = Pin::new(&mut self.sleep).poll(context);
         if polled.is_ready() {

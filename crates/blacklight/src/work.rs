@@ -1,4 +1,4 @@
-//! Work for the thread pool.
+//! Jobs for the thread pool.
 
 use crate::current::current;
 use crate::loop_::{Inner, Loop};
@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 impl Loop {
-    /// Runs `job` on the thread pool and then `after`, with its result, on the loop's thread.
-    /// The loop keeps running until then.
+    /// Runs `job` on the thread pool, and then `after` with its result on the loop's thread. The
+    /// loop keeps running until then.
     ///
     /// ```
     /// use blacklight::{Loop, Mode};
@@ -33,7 +33,7 @@ impl Loop {
         self.0.submit(WorkKind::Cpu, job, after)
     }
 
-    /// Runs `job` on the thread pool; awaiting what this returns gives its result.
+    /// Runs `job` on the thread pool. Await the returned future for its result.
     ///
     /// ```
     /// use blacklight::Loop;
@@ -52,7 +52,7 @@ impl Loop {
 }
 
 impl Inner {
-    /// Has a job of any kind done; see [`Loop::work`].
+    /// Submits a job of any kind; see [`Loop::work`].
     pub(crate) fn submit<T: Send + 'static>(
         self: &Rc<Self>,
         kind: WorkKind,
@@ -74,8 +74,8 @@ impl Inner {
             after(lp, outcome);
         };
         let entry = Entry::Request(Box::new(completion));
-        // A job that is refused is dropped after the engine was let go of, since it may use the
-        // loop.
+        // A refused job is dropped after the borrow of the engine ends, since its drop may use
+        // the loop.
         let mut refused = None;
         let (key, _) = self.register(entry, |engine, token| {
             let submitted = engine.work_submit(token, kind, job);
@@ -99,7 +99,7 @@ impl Inner {
         let join = Rc::new(Join::new());
         let completer = Completer(join.clone());
         let work = self.submit(kind, job, move |_, result| completer.0.complete(result));
-        // Where there is no thread to be had, the completer was dropped and says so.
+        // If no thread could be started, the completer was dropped, which cancels the join.
         Blocking {
             join,
             work: work.ok(),
@@ -107,7 +107,7 @@ impl Inner {
     }
 }
 
-/// A job that has been given to the thread pool. Dropping this leaves the job alone.
+/// A job on the thread pool. Dropping this does not cancel the job.
 ///
 /// ```
 /// use blacklight::{Loop, Mode};
@@ -127,10 +127,11 @@ pub struct Work {
 }
 
 impl Work {
-    /// Cancels the job if no thread has taken it up yet, and says whether that was so. Its
-    /// result is then an error.
+    /// Cancels the job if no thread has started it yet, and returns whether it was cancelled. The
+    /// result of a cancelled job is an error.
     pub fn cancel(&self) -> bool {
-        // The job is dropped after the engine was let go of, since it may use the loop.
+        // The job is dropped after the borrow of the engine ends, since its drop may use the
+        // loop.
         let job = self.inner.engine().work_take_back(self.key);
         job.is_ok()
     }
@@ -142,7 +143,7 @@ impl fmt::Debug for Work {
     }
 }
 
-/// A job's result to come; see [`Loop::spawn_blocking`]. Dropping this leaves the job alone.
+/// A future of a job's result; see [`Loop::spawn_blocking`]. Dropping it does not cancel the job.
 ///
 /// ```
 /// use blacklight::{Blocking, Loop, Mode};
@@ -162,12 +163,12 @@ pub struct Blocking<T> {
 }
 
 impl<T> Blocking<T> {
-    /// Cancels the job if no thread has taken it up yet, and says whether that was so.
+    /// Cancels the job if no thread has started it yet, and returns whether it was cancelled.
     pub fn cancel(&self) -> bool {
         self.work.as_ref().is_some_and(Work::cancel)
     }
 
-    /// Whether the result is there.
+    /// Whether the result is available.
     pub fn is_finished(&self) -> bool {
         self.join.is_complete()
     }
@@ -189,12 +190,12 @@ impl<T> fmt::Debug for Blocking<T> {
     }
 }
 
-/// A job that is taken back if it has not begun when this is dropped. One that has begun is
-/// finished, and its result dropped.
+/// A job that is cancelled if it has not started when this is dropped. A started job runs to its
+/// end, and its result is dropped.
 pub(crate) struct OnPool<T>(Blocking<io::Result<T>>);
 
 impl<T: Send + 'static> OnPool<T> {
-    /// Has a job of the current loop's done.
+    /// Submits a job to the current loop.
     pub(crate) fn new(
         kind: WorkKind,
         job: impl FnOnce() -> io::Result<T> + Send + 'static,
