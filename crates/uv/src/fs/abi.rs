@@ -1,8 +1,8 @@
-//! The C structs of requests for files.
+//! The C structs of file requests.
 //!
-//! Programs look at `result`, `ptr`, `path` and `statbuf` of a request, and at `dirents` and
-//! `nentries` of a directory; libuv's tests also at `new_path` and `bufs`. Everything else is
-//! ours, and says what is to be done.
+//! Programs read `result`, `ptr`, `path` and `statbuf` of a request, and `dirents` and `nentries`
+//! of a directory; libuv's tests also read `new_path` and `bufs`. All other fields are ours, and
+//! hold the operation's arguments.
 
 use crate::abi::{PoolRequest, uv_loop_t, uv_req_t};
 use blacklight_sys::fs::io::Buffer;
@@ -20,7 +20,7 @@ pub struct uv_timespec_t {
     pub(crate) tv_nsec: c_long,
 }
 
-/// What is known about a file.
+/// A file's metadata.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct uv_stat_t {
@@ -34,9 +34,9 @@ pub struct uv_stat_t {
     pub(crate) st_size: u64,
     pub(crate) st_blksize: u64,
     pub(crate) st_blocks: u64,
-    /// Of BSDs; zero here.
+    /// BSD only; zero here.
     pub(crate) st_flags: u64,
-    /// Likewise.
+    /// BSD only; zero here.
     pub(crate) st_gen: u64,
     pub(crate) st_atim: uv_timespec_t,
     pub(crate) st_mtim: uv_timespec_t,
@@ -45,7 +45,7 @@ pub struct uv_stat_t {
 }
 
 impl uv_stat_t {
-    /// What is known of a file that is not there.
+    /// The metadata of a file that does not exist.
     pub(crate) const ZERO: uv_stat_t = {
         let never = uv_timespec_t {
             tv_sec: 0,
@@ -104,7 +104,7 @@ impl From<Stat> for uv_stat_t {
     }
 }
 
-/// What is known about a file system.
+/// A file system's metadata.
 #[repr(C)]
 pub struct uv_statfs_t {
     f_type: u64,
@@ -162,10 +162,10 @@ pub struct uv_fs_t {
     pub(crate) ptr: *mut c_void,
     pub(crate) path: *const c_char,
     pub(crate) statbuf: uv_stat_t,
-    /// In the same memory as `path`, if that is ours.
+    /// In the same memory as `path`, if the request owns that.
     pub(crate) new_path: *const c_char,
     pub(crate) file: c_int,
-    /// For sending: the file that is read.
+    /// For `uv_fs_sendfile`: the file to read from.
     pub(crate) flags: c_int,
     pub(crate) mode: libc::mode_t,
     pub(crate) nbufs: c_uint,
@@ -176,12 +176,12 @@ pub struct uv_fs_t {
     pub(crate) atime: f64,
     pub(crate) mtime: f64,
     pub(crate) work_req: PoolRequest,
-    /// For reading and writing with a callback: the buffers, if they are few. For sending: the
-    /// length of the first is how much.
+    /// For reading and writing with a callback: the buffers, up to four. For `uv_fs_sendfile`: the
+    /// length of the first is the number of bytes to send.
     pub(crate) bufsml: [Buffer; 4],
 }
 
-/// What a request asks for: the values of `uv_fs_type`.
+/// The operation of a request: the values of `uv_fs_type`.
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
@@ -224,7 +224,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The operation with that number, if it is one: a program may have cleared its request.
+    /// The operation with that number, if there is one: a program may have cleared its request.
     pub(crate) fn from_raw(fs_type: c_int) -> Option<Op> {
         match fs_type {
             // SAFETY: the enum has a variant for each of these numbers.

@@ -1,4 +1,4 @@
-//! Directories: scanned at once, or opened and read in pieces.
+//! Directories: scanned as a whole, or opened and read in pieces.
 
 use super::abi::{Op, uv_dir_t, uv_dirent_t, uv_fs_cb, uv_fs_t};
 use super::request::Call;
@@ -24,8 +24,8 @@ fn type_code(type_: EntryType) -> c_int {
     }
 }
 
-/// What a scan has found, in one piece of memory: this, the entries, and behind them the
-/// names that they point to.
+/// The result of a scan, in one piece of memory: this header, the entries, and the names that the
+/// entries point to.
 #[repr(C)]
 struct Scan {
     count: usize,
@@ -59,36 +59,36 @@ fn scan_of(listing: &Listing) -> Result<*mut Scan, Errno> {
     Ok(memory)
 }
 
-/// Scans a directory for a request. One without entries leaves nothing behind.
+/// Scans a directory for a request. A directory without entries allocates nothing.
 ///
 /// # Safety
 ///
-/// The request is complete and nobody else touches it meanwhile.
+/// The request is complete, and no other thread touches it meanwhile.
 pub(super) unsafe fn scan(req: *mut uv_fs_t, path: &CStr) -> Result<isize, Errno> {
     let listing = Listing::read(path)?;
     if !listing.is_empty() {
         let scan = scan_of(&listing)?;
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe { (*req).ptr = scan.cast() };
     }
     Ok(listing.len() as isize)
 }
 
-/// Frees what [`scan`] left; null is allowed.
+/// Frees the memory that [`scan`] allocated; null is allowed.
 ///
 /// # Safety
 ///
-/// It came from [`scan`] and is not used again.
+/// `scan` came from [`scan`] and is not used again.
 pub(super) unsafe fn release_listing(scan: *mut c_void) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { alloc::free(scan) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_fs_scandir_next(req: *mut uv_fs_t, ent: *mut uv_dirent_t) -> c_int {
-    // SAFETY: the caller gives us a request that has scanned, and room for an entry.
+    // SAFETY: the caller passes a request that has scanned, and room for an entry.
     unsafe {
-        // A failed scan says so again.
+        // A failed scan reports its error again.
         if (*req).result < 0 {
             return (*req).result as c_int;
         }
@@ -118,19 +118,20 @@ pub(super) fn open(path: &CStr) -> Result<*mut c_void, Errno> {
         reserved: [null_mut(); 4],
         dir: null_mut(),
     })?;
-    // SAFETY: it was just made.
+    // SAFETY: `boxed` has just made the directory.
     unsafe { (*made).dir = dir.into_raw() };
     Ok(made.cast())
 }
 
-/// Fills the program's array with the next entries. If one fails, those before it are given
-/// back: a request has either a count or an error to report.
+/// Fills the program's array with the next entries. If one fails, those before it are freed: a
+/// request reports either a count or an error.
 ///
 /// # Safety
 ///
-/// The directory is open and nobody else uses it, and the program's array is as it says.
+/// The directory is open, no other thread uses it, and the program's array has the size that it
+/// states.
 pub(super) unsafe fn read(dir: *mut uv_dir_t) -> Result<isize, Errno> {
-    // SAFETY: the caller vouches for it. The stream stays the directory's.
+    // SAFETY: the caller upholds the contract. The stream stays the directory's.
     unsafe {
         let stream = Dir::from_raw((*dir).dir).ok_or(Errno::EBADF)?;
         let mut stream = ManuallyDrop::new(stream);
@@ -174,13 +175,13 @@ fn read_one(stream: &mut Dir) -> Result<Option<uv_dirent_t>, Errno> {
 ///
 /// # Safety
 ///
-/// The directory is null or open, and the last reading filled that many entries.
+/// The directory is null or open, and the last read filled that many entries.
 pub(super) unsafe fn release_names(dir: *mut uv_dir_t, count: isize) {
     if dir.is_null() {
         return;
     }
     for index in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             let entry = (*dir).dirents.add(index);
             alloc::free((*entry).name.cast_mut().cast());
@@ -193,9 +194,9 @@ pub(super) unsafe fn release_names(dir: *mut uv_dir_t, count: isize) {
 ///
 /// # Safety
 ///
-/// The directory is open, and nobody uses it from now on.
+/// The directory is open, and not used again.
 pub(super) unsafe fn close(dir: *mut uv_dir_t) -> Result<(), Errno> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let closed = Dir::from_raw((*dir).dir).map_or(Ok(()), Dir::close);
         alloc::free(dir.cast());
@@ -212,7 +213,7 @@ unsafe extern "C" fn uv_fs_scandir(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Scandir, path, |_| {}) }
 }
 
@@ -224,7 +225,7 @@ unsafe extern "C" fn uv_fs_opendir(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Opendir, path, |_| {}) }
 }
 
@@ -236,7 +237,7 @@ unsafe extern "C" fn uv_fs_readdir(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         let is_valid = !dir.is_null() && !(*dir).dirents.is_null();
         call.on_ptr(Op::Readdir, dir.cast(), is_valid)
@@ -251,6 +252,6 @@ unsafe extern "C" fn uv_fs_closedir(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_ptr(Op::Closedir, dir.cast(), !dir.is_null()) }
 }

@@ -16,7 +16,7 @@ unsafe extern "C" fn uv_fs_open(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         call.on_path(Op::Open, path, |req| {
             (*req).flags = flags;
@@ -33,7 +33,7 @@ unsafe extern "C" fn uv_fs_close(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_file(Op::Close, file, |_| {}) }
 }
 
@@ -48,7 +48,7 @@ unsafe extern "C" fn uv_fs_read(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_buffers(Op::Read, file, bufs, nbufs, offset) }
 }
 
@@ -63,7 +63,7 @@ unsafe extern "C" fn uv_fs_write(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_buffers(Op::Write, file, bufs, nbufs, offset) }
 }
 
@@ -75,7 +75,7 @@ unsafe extern "C" fn uv_fs_fsync(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_file(Op::Fsync, file, |_| {}) }
 }
 
@@ -87,7 +87,7 @@ unsafe extern "C" fn uv_fs_fdatasync(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_file(Op::Fdatasync, file, |_| {}) }
 }
 
@@ -100,7 +100,7 @@ unsafe extern "C" fn uv_fs_ftruncate(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_file(Op::Ftruncate, file, |req| (*req).off = offset) }
 }
 
@@ -116,10 +116,10 @@ unsafe extern "C" fn uv_fs_sendfile(
 ) -> c_int {
     let call = Call { loop_, req, cb };
     if length > blacklight_sys::buffer::MAX_BYTES {
-        // SAFETY: the caller gives us memory for a request.
+        // SAFETY: the caller passes memory for a request.
         return unsafe { call.refuse(Op::Sendfile, blacklight_engine::Errno::EINVAL) };
     }
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         call.on_file(Op::Sendfile, out_fd, |req| {
             (*req).flags = in_fd;
@@ -137,7 +137,7 @@ unsafe extern "C" fn uv_fs_fstat(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_file(Op::Fstat, file, |_| {}) }
 }
 
@@ -150,7 +150,7 @@ unsafe extern "C" fn uv_fs_fchmod(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_file(Op::Fchmod, file, |req| (*req).mode = mode as libc::mode_t) }
 }
 
@@ -164,7 +164,7 @@ unsafe extern "C" fn uv_fs_fchown(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         call.on_file(Op::Fchown, file, |req| {
             (*req).uid = uid;
@@ -183,7 +183,7 @@ unsafe extern "C" fn uv_fs_futime(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         call.on_file(Op::Futime, file, |req| {
             (*req).atime = atime;

@@ -17,7 +17,7 @@ unsafe extern "C" fn uv_fs_copyfile(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         match flags & !UV_FS_COPYFILE_FLAGS {
             0 => call.on_paths(Op::Copyfile, path, new_path, flags),
@@ -35,7 +35,7 @@ unsafe extern "C" fn uv_fs_rename(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_paths(Op::Rename, path, new_path, 0) }
 }
 
@@ -48,7 +48,7 @@ unsafe extern "C" fn uv_fs_link(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_paths(Op::Link, path, new_path, 0) }
 }
 
@@ -62,7 +62,7 @@ unsafe extern "C" fn uv_fs_symlink(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_paths(Op::Symlink, path, new_path, flags) }
 }
 
@@ -74,7 +74,7 @@ unsafe extern "C" fn uv_fs_unlink(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Unlink, path, |_| {}) }
 }
 
@@ -87,7 +87,7 @@ unsafe extern "C" fn uv_fs_mkdir(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Mkdir, path, |req| (*req).mode = mode as libc::mode_t) }
 }
 
@@ -99,7 +99,7 @@ unsafe extern "C" fn uv_fs_rmdir(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Rmdir, path, |_| {}) }
 }
 
@@ -111,7 +111,7 @@ unsafe extern "C" fn uv_fs_mkdtemp(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Mkdtemp, tpl, |_| {}) }
 }
 
@@ -123,7 +123,7 @@ unsafe extern "C" fn uv_fs_mkstemp(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Mkstemp, tpl, |_| {}) }
 }
 
@@ -135,7 +135,7 @@ unsafe extern "C" fn uv_fs_readlink(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Readlink, path, |_| {}) }
 }
 
@@ -147,7 +147,7 @@ unsafe extern "C" fn uv_fs_realpath(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Realpath, path, |_| {}) }
 }
 
@@ -159,7 +159,7 @@ unsafe extern "C" fn uv_fs_stat(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Stat, path, |_| {}) }
 }
 
@@ -171,7 +171,7 @@ unsafe extern "C" fn uv_fs_lstat(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Lstat, path, |_| {}) }
 }
 
@@ -183,7 +183,7 @@ unsafe extern "C" fn uv_fs_statfs(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Statfs, path, |_| {}) }
 }
 
@@ -196,7 +196,7 @@ unsafe extern "C" fn uv_fs_access(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Access, path, |req| (*req).flags = mode) }
 }
 
@@ -209,7 +209,7 @@ unsafe extern "C" fn uv_fs_chmod(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe { call.on_path(Op::Chmod, path, |req| (*req).mode = mode as libc::mode_t) }
 }
 
@@ -223,7 +223,7 @@ unsafe extern "C" fn uv_fs_chown(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         call.on_path(Op::Chown, path, |req| {
             (*req).uid = uid;
@@ -242,7 +242,7 @@ unsafe extern "C" fn uv_fs_lchown(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         call.on_path(Op::Lchown, path, |req| {
             (*req).uid = uid;
@@ -261,7 +261,7 @@ unsafe extern "C" fn uv_fs_utime(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         call.on_path(Op::Utime, path, |req| {
             (*req).atime = atime;
@@ -280,7 +280,7 @@ unsafe extern "C" fn uv_fs_lutime(
     cb: uv_fs_cb,
 ) -> c_int {
     let call = Call { loop_, req, cb };
-    // SAFETY: the caller gives us what libuv's documentation asks for.
+    // SAFETY: the caller upholds libuv's contract for this function.
     unsafe {
         call.on_path(Op::Lutime, path, |req| {
             (*req).atime = atime;

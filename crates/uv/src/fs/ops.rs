@@ -1,8 +1,8 @@
-//! What each operation does, on whichever thread it runs.
+//! The operations themselves, on the loop's thread or on a worker's.
 //!
-//! An operation finds its arguments in the request and leaves its result there, and touches
-//! nothing else of the loop's thread. Memory for results comes from the program's allocator,
-//! which libuv's documentation wants to be safe to use from any thread.
+//! An operation reads its arguments from the request and stores its result there; it touches
+//! nothing else that the loop's thread uses. Memory for results comes from the program's allocator,
+//! which libuv's documentation requires to be thread-safe.
 
 use super::abi::{Op, uv_fs_t, uv_statfs_t};
 use super::{dirs, request};
@@ -28,16 +28,16 @@ pub(super) const UV_FS_COPYFILE_FLAGS: c_int =
 ///
 /// # Safety
 ///
-/// The request is complete, and nobody else touches it meanwhile.
+/// The request is complete, and no other thread touches it meanwhile.
 pub(super) unsafe fn run(req: *mut uv_fs_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let Some(op) = Op::from_raw((*req).fs_type) else {
             (*req).result = Errno::ENOSYS.code() as isize;
             return;
         };
         let result = match op {
-            Op::Stat => stored(req, stat::stat(path_of(req))),
+            Op::Stat => store_stat(req, stat::stat(path_of(req))),
             Op::Read | Op::Write => {
                 let result = transfer(req, op);
                 request::release_buffers(req);
@@ -66,31 +66,34 @@ pub(super) unsafe fn run(req: *mut uv_fs_t) {
 ///
 /// # Safety
 ///
-/// The request has one, and nobody changes it while the reference is used.
+/// The request has a path, and nothing changes it while the reference is used.
 unsafe fn path_of<'a>(req: *mut uv_fs_t) -> &'a CStr {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { CStr::from_ptr((*req).path) }
 }
 
-/// Success without anything to tell.
-fn nothing(result: Result<(), Errno>) -> Result<isize, Errno> {
+/// Success without a value.
+fn no_value(result: Result<(), Errno>) -> Result<isize, Errno> {
     result.map(|()| 0)
 }
 
-/// A number of bytes. No kernel moves more of them at a time than fit.
+/// A number of bytes. The kernel transfers no more at a time than fits.
 fn bytes(result: Result<usize, Errno>) -> Result<isize, Errno> {
     result.map(|count| isize::try_from(count).unwrap_or(isize::MAX))
 }
 
-/// Leaves what was found out about a file where the program looks for it.
+/// Stores a file's metadata where the program reads it.
 ///
 /// # Safety
 ///
 /// As for [`run`].
 #[inline]
-pub(super) unsafe fn stored(req: *mut uv_fs_t, stat: Result<Stat, Errno>) -> Result<isize, Errno> {
+pub(super) unsafe fn store_stat(
+    req: *mut uv_fs_t,
+    stat: Result<Stat, Errno>,
+) -> Result<isize, Errno> {
     let stat = stat?;
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         (*req).statbuf = stat.into();
         (*req).ptr = (&raw mut (*req).statbuf).cast();
@@ -98,18 +101,18 @@ pub(super) unsafe fn stored(req: *mut uv_fs_t, stat: Result<Stat, Errno>) -> Res
     Ok(0)
 }
 
-/// Reads or writes. Of a write, as much as the result says is done already: none, or what a ring
-/// has written.
+/// Reads or writes. For a write, the result so far counts the bytes that are written already: none,
+/// or those that a ring has written.
 ///
 /// # Safety
 ///
 /// As for [`run`].
 unsafe fn transfer(req: *mut uv_fs_t, op: Op) -> Result<isize, Errno> {
-    // SAFETY: the caller vouches for it, and the program for its buffers. It may have given one
-    // and the same more than once, so no references to their contents are made.
+    // SAFETY: the caller upholds the contract, and the program guarantees its buffers. Two of them
+    // may be the same memory, so no references to their contents are made.
     unsafe {
         let buffers = std::slice::from_raw_parts((*req).bufs, (*req).nbufs as usize);
-        // Documented for -1, and so for all negative numbers.
+        // libuv's documentation defines -1; all negative numbers behave alike.
         let offset = Some((*req).off).filter(|offset| *offset >= 0);
         bytes(match op {
             Op::Read => io::read((*req).file, buffers, offset),
@@ -124,21 +127,21 @@ unsafe fn transfer(req: *mut uv_fs_t, op: Op) -> Result<isize, Errno> {
 ///
 /// As for [`run`].
 unsafe fn on_file(req: *mut uv_fs_t, op: Op) -> Result<isize, Errno> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let fd = (*req).file;
         match op {
             Op::Open => file::open(path_of(req), (*req).flags, (*req).mode).map(|fd| fd as isize),
-            Op::Close => nothing(file::close(fd)),
-            Op::Fstat => stored(req, stat::fstat(fd)),
-            Op::Fsync => nothing(file::sync(fd)),
-            Op::Fdatasync => nothing(file::sync_data(fd)),
-            Op::Ftruncate => nothing(file::truncate(fd, (*req).off)),
-            Op::Fchmod => nothing(file::set_mode(fd, (*req).mode)),
-            Op::Fchown => nothing(file::set_owner(fd, (*req).uid, (*req).gid)),
+            Op::Close => no_value(file::close(fd)),
+            Op::Fstat => store_stat(req, stat::fstat(fd)),
+            Op::Fsync => no_value(file::sync(fd)),
+            Op::Fdatasync => no_value(file::sync_data(fd)),
+            Op::Ftruncate => no_value(file::truncate(fd, (*req).off)),
+            Op::Fchmod => no_value(file::set_mode(fd, (*req).mode)),
+            Op::Fchown => no_value(file::set_owner(fd, (*req).uid, (*req).gid)),
             Op::Futime => {
                 let (atime, mtime) = times_of(req)?;
-                nothing(time::set_open(fd, atime, mtime))
+                no_value(time::set_open(fd, atime, mtime))
             }
             Op::Sendfile => {
                 let (input, len) = ((*req).flags, (*req).bufsml[0].iov_len);
@@ -155,47 +158,47 @@ unsafe fn on_file(req: *mut uv_fs_t, op: Op) -> Result<isize, Errno> {
 ///
 /// As for [`run`].
 unsafe fn on_path(req: *mut uv_fs_t, op: Op) -> Result<isize, Errno> {
-    // SAFETY: the caller vouches for it, and that the operations on two names have both.
+    // SAFETY: the caller upholds the contract, and operations on two paths have both.
     unsafe {
         match op {
-            Op::Lstat => stored(req, stat::lstat(path_of(req))),
-            Op::Access => nothing(path::access(path_of(req), (*req).flags as u32)),
-            Op::Chmod => nothing(path::chmod(path_of(req), (*req).mode)),
-            Op::Unlink => nothing(path::unlink(path_of(req))),
-            Op::Rmdir => nothing(path::rmdir(path_of(req))),
-            Op::Mkdir => nothing(path::mkdir(path_of(req), (*req).mode)),
-            Op::Chown => nothing(path::chown(path_of(req), (*req).uid, (*req).gid)),
-            Op::Lchown => nothing(path::lchown(path_of(req), (*req).uid, (*req).gid)),
-            Op::Rename => nothing(path::rename(path_of(req), CStr::from_ptr((*req).new_path))),
-            Op::Link => nothing(path::link(path_of(req), CStr::from_ptr((*req).new_path))),
-            Op::Symlink => nothing(path::symlink(path_of(req), CStr::from_ptr((*req).new_path))),
-            Op::Copyfile => nothing(copy_file(req)),
+            Op::Lstat => store_stat(req, stat::lstat(path_of(req))),
+            Op::Access => no_value(path::access(path_of(req), (*req).flags as u32)),
+            Op::Chmod => no_value(path::chmod(path_of(req), (*req).mode)),
+            Op::Unlink => no_value(path::unlink(path_of(req))),
+            Op::Rmdir => no_value(path::rmdir(path_of(req))),
+            Op::Mkdir => no_value(path::mkdir(path_of(req), (*req).mode)),
+            Op::Chown => no_value(path::chown(path_of(req), (*req).uid, (*req).gid)),
+            Op::Lchown => no_value(path::lchown(path_of(req), (*req).uid, (*req).gid)),
+            Op::Rename => no_value(path::rename(path_of(req), CStr::from_ptr((*req).new_path))),
+            Op::Link => no_value(path::link(path_of(req), CStr::from_ptr((*req).new_path))),
+            Op::Symlink => no_value(path::symlink(path_of(req), CStr::from_ptr((*req).new_path))),
+            Op::Copyfile => no_value(copy_file(req)),
             Op::Utime => {
                 let (atime, mtime) = times_of(req)?;
-                nothing(time::set(path_of(req), atime, mtime))
+                no_value(time::set(path_of(req), atime, mtime))
             }
             Op::Lutime => {
                 let (atime, mtime) = times_of(req)?;
-                nothing(time::set_link(path_of(req), atime, mtime))
+                no_value(time::set_link(path_of(req), atime, mtime))
             }
-            Op::Mkdtemp => nothing(path::mkdtemp((*req).path.cast_mut())),
+            Op::Mkdtemp => no_value(path::mkdtemp((*req).path.cast_mut())),
             Op::Mkstemp => mkstemp(req),
-            Op::Readlink => answer(req, path::readlink(path_of(req)).and_then(|at| text(&at))),
+            Op::Readlink => store_ptr(req, path::readlink(path_of(req)).and_then(|at| text(&at))),
             Op::Realpath => {
                 let found = path::realpath(path_of(req));
-                answer(req, found.and_then(|found| text(found.to_bytes())))
+                store_ptr(req, found.and_then(|found| text(found.to_bytes())))
             }
             Op::Statfs => {
                 let found = stat::statfs(path_of(req)).map(uv_statfs_t::from);
-                answer(req, found.and_then(alloc::boxed).map(|found| found.cast()))
+                store_ptr(req, found.and_then(alloc::boxed).map(|found| found.cast()))
             }
             Op::Scandir => dirs::scan(req, path_of(req)),
-            Op::Opendir => answer(req, dirs::open(path_of(req))),
+            Op::Opendir => store_ptr(req, dirs::open(path_of(req))),
             Op::Readdir => dirs::read((*req).ptr.cast()),
             Op::Closedir => {
                 let dir = (*req).ptr;
                 (*req).ptr = std::ptr::null_mut();
-                nothing(dirs::close(dir.cast()))
+                no_value(dirs::close(dir.cast()))
             }
             _ => Err(Errno::ENOSYS),
         }
@@ -208,19 +211,19 @@ unsafe fn on_path(req: *mut uv_fs_t, op: Op) -> Result<isize, Errno> {
 ///
 /// As for [`run`].
 unsafe fn times_of(req: *mut uv_fs_t) -> Result<(Time, Time), Errno> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     let (atime, mtime) = unsafe { ((*req).atime, (*req).mtime) };
     Ok((Time::from_seconds(atime)?, Time::from_seconds(mtime)?))
 }
 
-/// Leaves memory with the answer in `ptr`.
+/// Stores a result's memory in `ptr`.
 ///
 /// # Safety
 ///
 /// As for [`run`].
-unsafe fn answer(req: *mut uv_fs_t, memory: Result<*mut c_void, Errno>) -> Result<isize, Errno> {
+unsafe fn store_ptr(req: *mut uv_fs_t, memory: Result<*mut c_void, Errno>) -> Result<isize, Errno> {
     let memory = memory?;
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { (*req).ptr = memory };
     Ok(0)
 }
@@ -243,12 +246,12 @@ fn text(bytes: &[u8]) -> Result<*mut c_void, Errno> {
 ///
 /// As for [`run`].
 unsafe fn mkstemp(req: *mut uv_fs_t) -> Result<isize, Errno> {
-    // SAFETY: the caller vouches for it; the template is a copy of ours.
+    // SAFETY: the caller upholds the contract; the template is our own copy.
     unsafe {
         let template = (*req).path.cast_mut();
         let made = path::mkstemp(template);
         if made.is_err() {
-            // Nobody should take the template for the name of something.
+            // The program must not take the template for a file's name.
             template.write(0 as c_char);
         }
         made.map(|fd| fd as isize)
@@ -259,7 +262,7 @@ unsafe fn mkstemp(req: *mut uv_fs_t) -> Result<isize, Errno> {
 ///
 /// As for [`run`].
 unsafe fn copy_file(req: *mut uv_fs_t) -> Result<(), Errno> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let flags = (*req).flags;
         let options = CopyOptions {

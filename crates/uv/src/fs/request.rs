@@ -1,6 +1,7 @@
-//! The life of a request: it is filled in, run at once or by a worker, and cleaned up.
+//! The life of a request: a function fills it in, runs it at once or submits it, and the program
+//! cleans it up.
 //!
-//! What a request owns, and until when:
+//! A request owns:
 //!
 //! | field | owned | until |
 //! | --- | --- | --- |
@@ -8,7 +9,7 @@
 //! | `bufs` | with a callback and more than four buffers | it has run, or `uv_fs_req_cleanup` |
 //! | `ptr` | names, links, `uv_statfs_t`: see [`release_ptr`] | `uv_fs_req_cleanup` |
 //!
-//! A field is null as soon as what it pointed to is gone, so cleaning up twice does nothing.
+//! A field becomes null when its memory is freed, so a second clean-up does nothing.
 
 use super::abi::{Op, uv_fs_cb, uv_fs_t};
 use super::{dirs, ops, ring};
@@ -28,7 +29,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Fills in what all requests have in common; without a request there is nothing to do.
+    /// Fills in the fields that all requests have in common. Fails without a request.
     ///
     /// # Safety
     ///
@@ -38,7 +39,7 @@ impl Call {
         if req.is_null() {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             (*req).req.type_ = UV_FS;
             (*req).fs_type = op as c_int;
@@ -57,15 +58,15 @@ impl Call {
     ///
     /// # Safety
     ///
-    /// The request is null or memory for one, and with a callback it and the loop are as the
-    /// pool wants them; `fill` writes to the request only.
+    /// The request is null or memory for one, and with a callback it and the loop are as the pool
+    /// requires them; `fill` writes to the request only.
     pub(super) unsafe fn on_file(
         self,
         op: Op,
         file: c_int,
         fill: impl FnOnce(*mut uv_fs_t),
     ) -> c_int {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             let req = match self.begin(op) {
                 Ok(req) => req,
@@ -73,11 +74,11 @@ impl Call {
             };
             (*req).file = file;
             fill(req);
-            go(req)
+            run_or_submit(req)
         }
     }
 
-    /// A request about a name.
+    /// A request about a path.
     ///
     /// # Safety
     ///
@@ -89,7 +90,7 @@ impl Call {
         path: *const c_char,
         fill: impl FnOnce(*mut uv_fs_t),
     ) -> c_int {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             let req = match self.begin(op) {
                 Ok(req) => req,
@@ -99,15 +100,15 @@ impl Call {
                 return error.code();
             }
             fill(req);
-            go(req)
+            run_or_submit(req)
         }
     }
 
-    /// A request about two names.
+    /// A request about two paths.
     ///
     /// # Safety
     ///
-    /// As for [`Call::on_path`], and so for the other path.
+    /// As for [`Call::on_path`], for both paths.
     pub(super) unsafe fn on_paths(
         self,
         op: Op,
@@ -115,7 +116,7 @@ impl Call {
         new_path: *const c_char,
         flags: c_int,
     ) -> c_int {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             let req = match self.begin(op) {
                 Ok(req) => req,
@@ -125,7 +126,7 @@ impl Call {
                 return error.code();
             }
             (*req).flags = flags;
-            go(req)
+            run_or_submit(req)
         }
     }
 
@@ -133,7 +134,7 @@ impl Call {
     ///
     /// # Safety
     ///
-    /// As for [`Call::on_file`], and the buffers are null or as the operation wants them, until
+    /// As for [`Call::on_file`], and the buffers are null or as the operation requires them, until
     /// the request is done.
     pub(super) unsafe fn on_buffers(
         self,
@@ -143,13 +144,13 @@ impl Call {
         nbufs: c_uint,
         offset: i64,
     ) -> c_int {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             let req = match self.begin(op) {
                 Ok(req) => req,
                 Err(error) => return error.code(),
             };
-            // More than Linux writes in one call could not be written in one piece.
+            // Linux could not write more than this in one call.
             if op == Op::Write && !bufs.is_null() && bytes(bufs, nbufs) > MAX_BYTES {
                 return Errno::EINVAL.code();
             }
@@ -158,7 +159,7 @@ impl Call {
             }
             (*req).file = file;
             (*req).off = offset;
-            go(req)
+            run_or_submit(req)
         }
     }
 
@@ -168,7 +169,7 @@ impl Call {
     ///
     /// As for [`Call::on_file`], and what `ptr` points to stays valid until the request is done.
     pub(super) unsafe fn on_ptr(self, op: Op, ptr: *mut c_void, is_valid: bool) -> c_int {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             let req = match self.begin(op) {
                 Ok(req) => req,
@@ -178,17 +179,17 @@ impl Call {
                 return Errno::EINVAL.code();
             }
             (*req).ptr = ptr;
-            go(req)
+            run_or_submit(req)
         }
     }
 
-    /// Turns the call down after filling in the request as if it had gone ahead.
+    /// Refuses the call, after filling in the request as if it had gone ahead.
     ///
     /// # Safety
     ///
     /// The request is null or memory for one.
     pub(super) unsafe fn refuse(self, op: Op, error: Errno) -> c_int {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         match unsafe { self.begin(op) } {
             Ok(_) => error.code(),
             Err(error) => error.code(),
@@ -196,12 +197,12 @@ impl Call {
     }
 }
 
-/// Asks the pool about a file for our own purposes: the path is not copied, and there is nothing
-/// to clean up.
+/// Submits a `stat` to the pool for this library's own purposes: the path is not copied, and there
+/// is nothing to clean up.
 ///
 /// # Safety
 ///
-/// The request and the path stay valid until `cb` is called, and the loop is the caller's own.
+/// The request and the path stay valid until `cb` is called, and the caller owns the loop.
 pub(crate) unsafe fn stat_for(
     req: *mut uv_fs_t,
     loop_: *mut uv_loop_t,
@@ -213,7 +214,7 @@ pub(crate) unsafe fn stat_for(
         req,
         cb: Some(cb),
     };
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         if let Err(error) = call.begin(Op::Stat) {
             return error.code();
@@ -223,12 +224,12 @@ pub(crate) unsafe fn stat_for(
     }
 }
 
-/// Whether the path of such a request is a template that the operation writes to.
+/// Whether the operation writes to its path, which is then a template.
 fn is_template(op: Op) -> bool {
     matches!(op, Op::Mkdtemp | Op::Mkstemp)
 }
 
-/// Keeps the path, or a copy of it if it is to outlive the call or to be changed.
+/// Stores the path, or a copy of it if it has to outlive the call or is a template.
 ///
 /// # Safety
 ///
@@ -237,7 +238,7 @@ unsafe fn take_path(req: *mut uv_fs_t, op: Op, path: *const c_char) -> Result<()
     if path.is_null() {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         (*req).path = match (*req).cb.is_some() || is_template(op) {
             false => path,
@@ -255,7 +256,7 @@ unsafe fn take_path(req: *mut uv_fs_t, op: Op, path: *const c_char) -> Result<()
     Ok(())
 }
 
-/// Keeps both paths, or copies of them in one piece of memory.
+/// Stores both paths, or copies of them in one piece of memory.
 ///
 /// # Safety
 ///
@@ -268,7 +269,7 @@ unsafe fn take_paths(
     if path.is_null() || new_path.is_null() {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: the caller vouches for all three.
+    // SAFETY: the caller guarantees all three.
     unsafe {
         if (*req).cb.is_none() {
             (*req).path = path;
@@ -290,19 +291,19 @@ unsafe fn take_paths(
     Ok(())
 }
 
-/// How many bytes there are in all.
+/// The number of bytes in all buffers.
 ///
 /// # Safety
 ///
 /// `bufs` points to `nbufs` buffers.
 pub(super) unsafe fn bytes(bufs: *const Buffer, nbufs: c_uint) -> usize {
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees the array.
     let bufs = unsafe { std::slice::from_raw_parts(bufs, nbufs as usize) };
     bufs.iter()
         .fold(0, |sum: usize, buf| sum.saturating_add(buf.iov_len))
 }
 
-/// Keeps the array of buffers, or a copy of it if it is to outlive the call.
+/// Stores the array of buffers, or a copy of it if it has to outlive the call.
 ///
 /// # Safety
 ///
@@ -311,7 +312,7 @@ unsafe fn take_buffers(req: *mut uv_fs_t, bufs: *const Buffer, nbufs: c_uint) ->
     if bufs.is_null() || nbufs == 0 {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         (*req).nbufs = nbufs;
         if (*req).cb.is_none() {
@@ -322,7 +323,7 @@ unsafe fn take_buffers(req: *mut uv_fs_t, bufs: *const Buffer, nbufs: c_uint) ->
         let small = (&raw mut (*req).bufsml).cast::<Buffer>();
         (*req).bufs = match count <= 4 {
             true => small,
-            // A whole address space of descriptors is the most that there can be.
+            // An array larger than the address space cannot exist.
             false => match count.checked_mul(size_of::<Buffer>()) {
                 Some(size) => alloc::malloc(size).cast(),
                 None => null_mut(),
@@ -336,14 +337,14 @@ unsafe fn take_buffers(req: *mut uv_fs_t, bufs: *const Buffer, nbufs: c_uint) ->
     Ok(())
 }
 
-/// Runs the request at once, or hands it to the ring or the pool if somebody is to be called.
+/// Runs the request at once, or submits it to the ring or the pool if it has a callback.
 ///
 /// # Safety
 ///
-/// The request is complete, and with a callback it and its loop are as the pool wants them.
+/// The request is complete, and with a callback it and its loop are as the pool requires them.
 #[inline]
-unsafe fn go(req: *mut uv_fs_t) -> c_int {
-    // SAFETY: the caller vouches for it.
+unsafe fn run_or_submit(req: *mut uv_fs_t) -> c_int {
+    // SAFETY: the caller upholds the contract.
     unsafe {
         if (*req).cb.is_none() {
             ops::run(req);
@@ -362,15 +363,15 @@ unsafe fn go(req: *mut uv_fs_t) -> c_int {
     }
 }
 
-/// Hands the request to the pool.
+/// Submits the request to the pool.
 ///
 /// # Safety
 ///
-/// As for [`go`], and the request has a callback.
+/// As for [`run_or_submit`], and the request has a callback.
 pub(super) unsafe fn submit_to_pool(req: *mut uv_fs_t) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
-        // Any address will do: nobody may follow it.
+        // Programs only compare the pointer with null, so any address will do.
         (*req).work_req.done = dangling_mut();
         work::submit((*req).loop_, req.cast(), WorkKind::FastIo, run)
     }
@@ -378,18 +379,19 @@ pub(super) unsafe fn submit_to_pool(req: *mut uv_fs_t) -> c_int {
 
 /// The worker's part.
 unsafe extern "C" fn run(req: *mut c_void) {
-    // SAFETY: `go` has submitted a complete request, which is the worker's until it is done.
+    // SAFETY: `run_or_submit` has submitted a complete request, which is the worker's until it is
+    // done.
     unsafe { ops::run(req.cast()) }
 }
 
-/// The loop's part: tells the program. `status` is 0, or an error if no worker has run the
-/// request.
+/// The loop's part: calls the program's callback. `status` is 0, or an error if no worker has run
+/// the request.
 ///
 /// # Safety
 ///
 /// The request was submitted, and this is its completion.
 pub(crate) unsafe fn done(req: *mut uv_fs_t, status: c_int) {
-    // SAFETY: the caller vouches for it. The callback may free the request.
+    // SAFETY: the caller upholds the contract. The callback may free the request.
     unsafe {
         if status < 0 {
             (*req).result = status as isize;
@@ -404,7 +406,7 @@ pub(crate) unsafe fn done(req: *mut uv_fs_t, status: c_int) {
 ///
 /// The request is filled in.
 unsafe fn release_path(req: *mut uv_fs_t) {
-    // SAFETY: the caller vouches for it; see `take_path` for when the memory is ours.
+    // SAFETY: the caller upholds the contract; `take_path` says when the request owns the memory.
     unsafe {
         let is_ours = (*req).cb.is_some() || Op::from_raw((*req).fs_type).is_some_and(is_template);
         if is_ours {
@@ -419,7 +421,8 @@ unsafe fn release_path(req: *mut uv_fs_t) {
 ///
 /// The request is filled in.
 pub(super) unsafe fn release_buffers(req: *mut uv_fs_t) {
-    // SAFETY: the caller vouches for it; see `take_buffers` for when the memory is ours.
+    // SAFETY: the caller upholds the contract; `take_buffers` says when the request owns the
+    // memory.
     unsafe {
         let is_small = (*req).bufs == (&raw mut (*req).bufsml).cast();
         if (*req).cb.is_some() && !is_small {
@@ -429,14 +432,15 @@ pub(super) unsafe fn release_buffers(req: *mut uv_fs_t) {
     }
 }
 
-/// Frees what `ptr` points to, if that is the request's own: a directory is its opener's, and
-/// `statbuf` is part of the request.
+/// Frees the memory that `ptr` points to, if the request owns it: a directory belongs to the
+/// program, and `statbuf` is part of the request.
 ///
 /// # Safety
 ///
 /// The request is filled in and not in progress.
 unsafe fn release_ptr(req: *mut uv_fs_t) {
-    // SAFETY: the caller vouches for it; these operations leave in `ptr` what they say.
+    // SAFETY: the caller upholds the contract; each of these operations leaves its own kind of
+    // memory in `ptr`.
     unsafe {
         match Op::from_raw((*req).fs_type) {
             Some(Op::Readlink | Op::Realpath | Op::Statfs) => alloc::free((*req).ptr),
@@ -453,7 +457,7 @@ unsafe extern "C" fn uv_fs_req_cleanup(req: *mut uv_fs_t) {
     if req.is_null() {
         return;
     }
-    // SAFETY: the caller gives us a request that is done or was refused.
+    // SAFETY: the caller passes a request that is done or was refused.
     unsafe {
         release_path(req);
         release_buffers(req);

@@ -1,11 +1,12 @@
-//! Requests on the loop's ring: which there are, and how they come back.
+//! Requests on the loop's ring: which operations it takes, and how they complete.
 //!
-//! A request that the ring takes is the kernel's until its completion. The program, or the
-//! request itself, keeps all that it points to; only what the kernel tells about a file needs
-//! memory of its own, which is in `ptr` meanwhile.
+//! A request that the ring has taken is the kernel's until its completion. The program, or the
+//! request itself, owns all memory that the request points to, except the buffer for a file's
+//! metadata, which `ptr` points to meanwhile.
 //!
-//! No program can tell a ring from the pool by the results. Where the ring would do otherwise,
-//! the pool does the request, or the rest of it: see [`operation`] and [`is_for_the_pool`].
+//! Results do not depend on whether the ring or the pool has run a request. Where the ring would
+//! behave differently, the pool runs the request, or the rest of it: see [`operation`] and
+//! [`is_for_the_pool`].
 
 use super::abi::{Op, uv_fs_t};
 use super::{ops, request};
@@ -18,19 +19,19 @@ use blacklight_sys::ring::StatBuffer;
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
-/// In the place of the pool's key for a request that is on the ring, and for one whose canceller
-/// was told that it is cancelled. The pool has no such keys.
+/// The key of a request that is on the ring, and of one that `uv_cancel` has reported as cancelled.
+/// No request of the pool has this key.
 pub(crate) const ON_RING: u64 = 0;
 pub(crate) const CANCELLED: u64 = 1;
 
-/// Hands the request to the ring of its loop, if there is one and it takes it.
+/// Submits the request to the ring of its loop, if there is one and it takes the operation.
 ///
 /// # Safety
 ///
-/// The request is complete and has a callback, and its loop is the caller's own.
+/// The request is complete and has a callback, and the caller owns its loop.
 pub(super) unsafe fn submit(req: *mut uv_fs_t) -> bool {
-    // SAFETY: the caller vouches for it. The program's allocator may be called between the two
-    // times that the engine is lent, not meanwhile.
+    // SAFETY: the caller upholds the contract. The program's allocator runs only between the two
+    // loans of the engine.
     unsafe {
         let loop_ = (*req).loop_;
         if !engine::with(loop_, |engine| engine.ring_is_there()) {
@@ -52,21 +53,21 @@ pub(super) unsafe fn submit(req: *mut uv_fs_t) -> bool {
     }
 }
 
-/// The request as the ring does it, or `None` if it does not, or not in the same way.
+/// The request as an operation of the ring, or `None` if the ring cannot run it in the same way.
 ///
 /// # Safety
 ///
 /// As for [`submit`].
 unsafe fn operation(req: *mut uv_fs_t) -> Option<Operation> {
-    // SAFETY: the caller vouches for the request. What it points to stays until it is done: a
-    // request with a callback has copies of its paths and of its array of buffers.
+    // SAFETY: the caller guarantees the request. The memory that it points to stays until it is
+    // done: a request with a callback has copies of its paths and of its array of buffers.
     unsafe {
         let (fd, path, new_path) = ((*req).file, (*req).path, (*req).new_path);
         Some(match Op::from_raw((*req).fs_type)? {
             op @ (Op::Read | Op::Write) => {
                 let (bufs, nbufs) = ((*req).bufs, (*req).nbufs);
                 let offset = Some((*req).off).filter(|offset| *offset >= 0);
-                // A ring always waits, and a pipe it reads at any position.
+                // A ring ignores `O_NONBLOCK`, and reads a pipe at any position.
                 let is_alike =
                     blacklight_sys::fd::may_wait(fd) && (offset.is_none() || io::has_positions(fd));
                 if nbufs as usize > MAX_BUFFERS || !is_alike {
@@ -85,7 +86,7 @@ unsafe fn operation(req: *mut uv_fs_t) -> Option<Operation> {
             Op::Lstat => stat(req, libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW)?,
             // One negative number stands for the current directory.
             Op::Fstat if fd >= 0 => stat(req, fd, c"".as_ptr(), libc::AT_EMPTY_PATH)?,
-            // A ring does not look whether the length is negative.
+            // A ring does not refuse a negative length.
             Op::Ftruncate => Operation::truncate(fd, u64::try_from((*req).off).ok()?),
             Op::Mkdir => Operation::mkdir(path, (*req).mode),
             Op::Unlink => Operation::unlink(path),
@@ -98,7 +99,7 @@ unsafe fn operation(req: *mut uv_fs_t) -> Option<Operation> {
     }
 }
 
-/// The question about a file, with memory for the answer; `None` if there is none.
+/// A `statx` operation with memory for its result; `None` without memory.
 ///
 /// # Safety
 ///
@@ -109,35 +110,36 @@ unsafe fn stat(
     path: *const c_char,
     flags: c_int,
 ) -> Option<Operation> {
-    // SAFETY: it consists of numbers. All zeros, since checkers such as valgrind do not see what
-    // a ring writes, and take it for what was there before.
+    // SAFETY: the struct consists of integers. It is zeroed because checkers such as valgrind do
+    // not see a ring's writes.
     let nothing = unsafe { std::mem::zeroed::<StatBuffer>() };
     let into = alloc::boxed(nothing).ok()?;
-    // SAFETY: the memory stays until `take_stat`, and the caller vouches for the rest.
+    // SAFETY: the memory stays until `take_stat`, and the caller guarantees the rest.
     unsafe {
         (*req).ptr = into.cast();
         Some(Operation::stat(dir, path, flags, into))
     }
 }
 
-/// Gives back the memory for what the kernel tells about a file, if the request has some. If the
-/// kernel has told it, it is returned.
+/// Frees the buffer for a file's metadata, if the request has one. Returns its contents if the
+/// operation has succeeded.
 ///
 /// # Safety
 ///
-/// The request is not on the ring, any more or at all.
-unsafe fn take_stat(req: *mut uv_fs_t, has_told: bool) -> Option<Stat> {
-    // SAFETY: `stat` has left the memory there, and the kernel has filled it in if it has told.
+/// The request is not on the ring.
+unsafe fn take_stat(req: *mut uv_fs_t, succeeded: bool) -> Option<Stat> {
+    // SAFETY: `stat` has stored the buffer there, and the kernel has filled it in if the operation
+    // has succeeded.
     unsafe {
         let memory = std::mem::replace(&mut (*req).ptr, null_mut()).cast::<StatBuffer>();
-        let told = memory.as_ref().filter(|_| has_told).map(Stat::from);
+        let stat = memory.as_ref().filter(|_| succeeded).map(Stat::from);
         alloc::free(memory.cast());
-        told
+        stat
     }
 }
 
-/// Whether the result is one that the pool would not have come to, so that the pool has to do
-/// the request, or the rest of it.
+/// Whether the pool would not have come to this result, so that it has to run the request, or the
+/// rest of it.
 ///
 /// # Safety
 ///
@@ -149,12 +151,12 @@ unsafe fn is_for_the_pool(req: *mut uv_fs_t, op: Op, result: Result<u32, Errno>)
             written > 0 && (written as usize) < request::bytes((*req).bufs, (*req).nbufs)
         },
         Ok(_) => false,
-        // Nothing has happened: the kernel was told to hurry by a cancellation that came too
-        // late, the thread that submitted the request has ended, or waiting is not what a ring
-        // does with such a file. A descriptor is gone whatever interrupts its closing.
+        // Nothing has happened: a cancellation that came too late interrupted the operation, the
+        // thread that submitted it has ended, or the ring cannot wait for such a file. An
+        // interrupted close has closed its descriptor all the same.
         Err(Errno::EINTR) => op != Op::Close,
         Err(Errno::ECANCELED | Errno::EAGAIN) => true,
-        // The pool has another way of asking.
+        // The pool has fallbacks for these.
         Err(Errno::ENOSYS | Errno::EPERM | Errno::ENOTSUP) => {
             matches!(op, Op::Stat | Op::Lstat | Op::Fstat)
         }
@@ -162,20 +164,20 @@ unsafe fn is_for_the_pool(req: *mut uv_fs_t, op: Op, result: Result<u32, Errno>)
     }
 }
 
-/// A request is back from the ring: tells the program, or has the pool go on with it.
+/// Completes a request of the ring: calls the program's callback, or submits the rest to the pool.
 ///
 /// # Safety
 ///
 /// The request was submitted, and this is its completion.
 pub(crate) unsafe fn done(req: *mut uv_fs_t, mut result: Result<u32, Errno>) {
-    // SAFETY: the caller vouches for it. The callback may free the request.
+    // SAFETY: the caller upholds the contract. The callback may free the request.
     unsafe {
         let stat = take_stat(req, result.is_ok());
         let op = Op::from_raw((*req).fs_type);
         if (*req).req.key == CANCELLED {
             result = result.map_err(|_| Errno::ECANCELED);
         } else if op.is_some_and(|op| is_for_the_pool(req, op, result)) {
-            // What is written so far; see `ops::transfer`.
+            // The number of bytes written so far; see `ops::transfer`.
             (*req).result = result.unwrap_or(0) as isize;
             let code = request::submit_to_pool(req);
             if code == 0 {
@@ -184,7 +186,7 @@ pub(crate) unsafe fn done(req: *mut uv_fs_t, mut result: Result<u32, Errno>) {
             result = result.map_err(|_| Errno::from_code(code));
         }
         let result = match (result, stat) {
-            (Ok(_), Some(stat)) => ops::stored(req, Ok(stat)),
+            (Ok(_), Some(stat)) => ops::store_stat(req, Ok(stat)),
             (Ok(value), None) => Ok(value as isize),
             (Err(error), _) if op == Some(Op::Close) && file::is_gone_with(error) => Ok(0),
             (Err(error), _) => Err(error),

@@ -1,12 +1,11 @@
 //! UDP handles.
 //!
-//! What programs may look at of a `uv_udp_t` is kept true here: the two counts of the send
-//! queue, the descriptor, and some bits of `flags`. One of these is more than a mirror:
-//! whether datagrams are received in batches is decided by the bit in `flags`, each time, for a
-//! program may copy that word from one handle to another. Whether a handle is bound is for
-//! the kernel to know, and nobody here looks at the bit.
+//! The public fields of a `uv_udp_t` are kept up to date here: the two counts of the send queue,
+//! the descriptor, and some bits of `flags`. The bit for receiving in batches is also read, before
+//! every receive, since a program may copy `flags` from one handle to another. The bound bit is
+//! only written: the kernel knows whether a socket is bound.
 //!
-//! | file | what it owns |
+//! | file | contents |
 //! | --- | --- |
 //! | `mod.rs` | making, opening, binding, connecting, names, plain options |
 //! | `send.rs` | sending |
@@ -38,7 +37,7 @@ const UV_UDP_RECVMMSG: c_uint = 256;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_init(loop_: *mut uv_loop_t, udp: *mut uv_udp_t) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { uv_udp_init_ex(loop_, udp, AF_UNSPEC as c_uint) }
 }
 
@@ -56,7 +55,7 @@ unsafe extern "C" fn uv_udp_init_ex(
         AF_UNSPEC => None,
         family => Some(family),
     };
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(udp);
         match engine::with(loop_, |engine| engine.udp_init(token, family)) {
@@ -75,13 +74,13 @@ unsafe extern "C" fn uv_udp_init_ex(
     0
 }
 
-/// Writes the descriptor, the family and the connection where programs look for them.
+/// Copies the descriptor, the family and the connection into the public fields.
 ///
 /// # Safety
 ///
 /// `udp` is an initialised handle.
 pub(crate) unsafe fn mirror(udp: *mut uv_udp_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let (fd, family, connected) = engine::with_handle(udp.cast(), |engine, key| {
             let connected = engine.udp_is_connected(key);
@@ -103,14 +102,14 @@ pub(crate) unsafe fn mirror(udp: *mut uv_udp_t) {
     }
 }
 
-/// Does what a call needs the engine for, and mirrors what that has changed if the handle had
-/// no socket before: it may have got one, which is then bound.
+/// Lends the engine to `f`, and updates the public fields if the handle had no socket before: `f`
+/// may have created and bound one.
 ///
 /// # Safety
 ///
 /// `udp` is an initialised handle.
 unsafe fn with_socket<R>(udp: *mut uv_udp_t, f: impl FnOnce(&mut Engine, Key) -> R) -> R {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let result = engine::with_handle(udp.cast(), f);
         if (*udp).io_watcher.fd == -1 {
@@ -123,13 +122,13 @@ unsafe fn with_socket<R>(udp: *mut uv_udp_t, f: impl FnOnce(&mut Engine, Key) ->
     }
 }
 
-/// What `uv_close` leaves behind of a handle.
+/// Resets the public fields of a closing handle.
 ///
 /// # Safety
 ///
 /// `udp` is closing.
 pub(crate) unsafe fn closed(udp: *mut uv_udp_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { (*udp).io_watcher.fd = -1 }
 }
 
@@ -142,7 +141,7 @@ fn reuse(flags: c_uint) -> UdpReuse {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_open(udp: *mut uv_udp_t, sock: c_int) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { uv_udp_open_ex(udp, sock, UV_UDP_REUSEADDR) }
 }
 
@@ -151,7 +150,7 @@ unsafe extern "C" fn uv_udp_open_ex(udp: *mut uv_udp_t, sock: c_int, flags: c_ui
     if flags & !(UV_UDP_REUSEADDR | UV_UDP_REUSEPORT) != 0 {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a handle and, unless this fails, its socket.
+    // SAFETY: the caller passes a handle and, unless this fails, its socket.
     unsafe {
         let sock = Descriptor::adopt(sock);
         let opened = engine::with_handle(udp.cast(), |engine, key| {
@@ -166,13 +165,13 @@ unsafe extern "C" fn uv_udp_open_ex(udp: *mut uv_udp_t, sock: c_int, flags: c_ui
     0
 }
 
-/// An address that a program wants to use for binding or connecting.
+/// The address that a program passes for binding or connecting.
 ///
 /// # Safety
 ///
 /// `addr` points to a socket address of its family's size.
 unsafe fn internet_address(addr: *const sockaddr) -> Result<Address, Errno> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     let address = unsafe { Address::from_ptr(addr) }?;
     match address.family() {
         libc::AF_UNIX => Err(Errno::EINVAL),
@@ -195,7 +194,7 @@ unsafe extern "C" fn uv_udp_bind(
         reuse: reuse(flags),
         errors: flags & UV_UDP_LINUX_RECVERR != 0,
     };
-    // SAFETY: the caller gives us a handle and an address.
+    // SAFETY: the caller passes a handle and an address.
     unsafe {
         let bound = internet_address(addr).and_then(|address| {
             engine::with_handle(udp.cast(), |engine, key| {
@@ -210,10 +209,10 @@ unsafe extern "C" fn uv_udp_bind(
     }
 }
 
-/// No address is the end of the connection.
+/// A null address disconnects.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_connect(udp: *mut uv_udp_t, addr: *const sockaddr) -> c_int {
-    // SAFETY: the caller gives us a handle, and an address or null.
+    // SAFETY: the caller passes a handle, and an address or null.
     unsafe {
         let result = match addr.is_null() {
             true => engine::with_handle(udp.cast(), |engine, key| engine.udp_disconnect(key)),
@@ -228,14 +227,14 @@ unsafe extern "C" fn uv_udp_connect(udp: *mut uv_udp_t, addr: *const sockaddr) -
 
 /// # Safety
 ///
-/// The caller gives us a handle, and room for as much of an address as `namelen` says.
+/// The caller passes a handle, and room for as much of an address as `namelen` says.
 unsafe fn address(
     udp: *const uv_udp_t,
     name: *mut sockaddr,
     namelen: *mut c_int,
     peer: bool,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let address = engine::with_handle(udp.cast(), |engine, key| engine.udp_address(key, peer));
         engine::code(address.and_then(|address| copy_address(&address, name, namelen)))
@@ -248,7 +247,7 @@ unsafe extern "C" fn uv_udp_getsockname(
     name: *mut sockaddr,
     namelen: *mut c_int,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { address(udp, name, namelen, false) }
 }
 
@@ -258,13 +257,13 @@ unsafe extern "C" fn uv_udp_getpeername(
     name: *mut sockaddr,
     namelen: *mut c_int,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { address(udp, name, namelen, true) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_set_broadcast(udp: *mut uv_udp_t, on: c_int) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         engine::code(engine::with_handle(udp.cast(), |engine, key| {
             engine.udp_set_broadcast(key, on != 0)
@@ -274,7 +273,7 @@ unsafe extern "C" fn uv_udp_set_broadcast(udp: *mut uv_udp_t, on: c_int) -> c_in
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_set_ttl(udp: *mut uv_udp_t, ttl: c_int) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         engine::code(engine::with_handle(udp.cast(), |engine, key| {
             engine.udp_set_ttl(key, ttl)

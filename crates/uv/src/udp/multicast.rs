@@ -11,8 +11,8 @@ use std::net::Ipv4Addr;
 const UV_LEAVE_GROUP: c_int = 0;
 const UV_JOIN_GROUP: c_int = 1;
 
-/// Where to find a multicast group, by what the program has written. The address of the group
-/// says which family all the others have to be of.
+/// A multicast group as the program has written it. The group's address decides the family of all
+/// the others.
 struct Membership<'a> {
     group: &'a CStr,
     interface: Option<&'a CStr>,
@@ -53,7 +53,7 @@ impl Membership<'_> {
     }
 }
 
-/// The number of the interface that an IPv6 address names by its zone, or none.
+/// The index of the interface in an IPv6 address's zone, or zero.
 fn interface_v6(interface: &CStr) -> Result<u32, Errno> {
     inet::parse_v6(interface.to_bytes())?;
     Ok(inet::zone(interface).map_or(0, inet::interface_index))
@@ -67,7 +67,7 @@ fn interface_v6(interface: &CStr) -> Result<u32, Errno> {
 unsafe fn optional<'a>(text: *const c_char) -> Result<Option<&'a CStr>, Errno> {
     match text.is_null() {
         true => Ok(None),
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         false => unsafe { text::read(text) }.map(Some),
     }
 }
@@ -87,7 +87,7 @@ unsafe fn set_membership(
             false => inet::parse_v4(source).map(drop)?,
         }
     }
-    // SAFETY: the caller vouches for the handle.
+    // SAFETY: the caller guarantees the handle.
     unsafe {
         with_socket(udp, |engine, key| {
             engine.udp_prepare_membership(key, v6)?;
@@ -109,7 +109,7 @@ unsafe extern "C" fn uv_udp_set_membership(
     interface_addr: *const c_char,
     membership: c_int,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle and C strings, the second of which may be null.
+    // SAFETY: the caller passes a handle and C strings, the second of which may be null.
     unsafe {
         let texts =
             text::read(multicast_addr).and_then(|group| Ok((group, optional(interface_addr)?)));
@@ -132,7 +132,7 @@ unsafe extern "C" fn uv_udp_set_source_membership(
     source_addr: *const c_char,
     membership: c_int,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle and C strings, the second of which may be null.
+    // SAFETY: the caller passes a handle and C strings, the second of which may be null.
     unsafe {
         let texts = text::read(multicast_addr)
             .and_then(|group| Ok((group, optional(interface_addr)?, text::read(source_addr)?)));
@@ -147,13 +147,13 @@ unsafe extern "C" fn uv_udp_set_source_membership(
     }
 }
 
-/// Without an address the kernel chooses.
+/// Without an address the kernel chooses the interface.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_set_multicast_interface(
     udp: *mut uv_udp_t,
     interface_addr: *const c_char,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle, and a C string or null.
+    // SAFETY: the caller passes a handle, and a C string or null.
     unsafe {
         let interface = optional(interface_addr).and_then(|interface| {
             let Some(interface) = interface else {
@@ -174,7 +174,7 @@ unsafe extern "C" fn uv_udp_set_multicast_interface(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_set_multicast_loop(udp: *mut uv_udp_t, on: c_int) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         engine::code(engine::with_handle(udp.cast(), |engine, key| {
             engine.udp_set_multicast_loop(key, on)
@@ -184,7 +184,7 @@ unsafe extern "C" fn uv_udp_set_multicast_loop(udp: *mut uv_udp_t, on: c_int) ->
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_set_multicast_ttl(udp: *mut uv_udp_t, ttl: c_int) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         engine::code(engine::with_handle(udp.cast(), |engine, key| {
             engine.udp_set_multicast_ttl(key, ttl)

@@ -1,10 +1,9 @@
 //! Receiving.
 //!
-//! Every buffer that the program's alloc callback gives comes back to it in exactly one
-//! callback that says it is done with: the one that brings a datagram, an error or nothing;
-//! or, where several datagrams came into one buffer, the one after them with
-//! `UV_UDP_MMSG_FREE`. The exception is libuv's: whoever stops receiving while it is being
-//! told of such a batch hears nothing more of it.
+//! Every buffer from the program's alloc callback goes back to the program in exactly one callback
+//! that ends its use: the one that brings a datagram, an error or nothing; or, where several
+//! datagrams came into one buffer, a last one with `UV_UDP_MMSG_FREE`. The exception is libuv's: a
+//! program that stops receiving during such a batch gets no further callback for it.
 
 use crate::abi::{UV_HANDLE_UDP_RECVMMSG, uv_alloc_cb, uv_buf_t, uv_udp_recv_cb, uv_udp_t};
 use crate::engine;
@@ -19,8 +18,8 @@ const UV_UDP_PARTIAL: c_uint = 2;
 const UV_UDP_MMSG_CHUNK: c_uint = 8;
 const UV_UDP_MMSG_FREE: c_uint = 16;
 
-/// No datagram is larger than that. It is what the alloc callback is told, and how large the
-/// pieces are into which a buffer for several datagrams is cut.
+/// The largest datagram: the size suggested to the alloc callback, and that of each piece of a
+/// buffer for several datagrams.
 const MAX_DATAGRAM: usize = 64 * 1024;
 
 #[unsafe(no_mangle)]
@@ -32,7 +31,7 @@ unsafe extern "C" fn uv_udp_recv_start(
     if udp.is_null() || alloc_cb.is_none() || recv_cb.is_none() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         let started = with_socket(udp, |engine, key| engine.udp_receive_start(key));
         if started.is_ok() {
@@ -45,7 +44,7 @@ unsafe extern "C" fn uv_udp_recv_start(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_recv_stop(udp: *mut uv_udp_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         engine::with_handle(udp.cast(), |engine, key| engine.udp_receive_stop(key));
         (*udp).alloc_cb = None;
@@ -56,7 +55,7 @@ unsafe extern "C" fn uv_udp_recv_stop(udp: *mut uv_udp_t) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_using_recvmmsg(udp: *const uv_udp_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     c_int::from(unsafe { (*udp).handle.flags } & UV_HANDLE_UDP_RECVMMSG != 0)
 }
 
@@ -65,14 +64,14 @@ unsafe extern "C" fn uv_udp_using_recvmmsg(udp: *const uv_udp_t) -> c_int {
 /// # Safety
 ///
 /// `udp` is an initialised handle, and nothing of the engine is borrowed.
-unsafe fn tell(
+unsafe fn call_back(
     udp: *mut uv_udp_t,
     nread: isize,
     buf: &uv_buf_t,
     addr: *const sockaddr,
     flags: c_uint,
 ) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         if let Some(cb) = (*udp).recv_cb {
             cb(udp, nread, buf, addr, flags);
@@ -80,7 +79,7 @@ unsafe fn tell(
     }
 }
 
-/// An error as a callback's number of bytes: that there was nothing after all is none.
+/// An error as a callback's number of bytes; `EAGAIN` is zero.
 fn no_bytes(error: Errno) -> isize {
     match error {
         Errno::EAGAIN => 0,
@@ -88,50 +87,50 @@ fn no_bytes(error: Errno) -> isize {
     }
 }
 
-/// Asks the program for room. Without any, it has heard of that.
+/// Asks the program for a buffer. Without one, reports `UV_ENOBUFS`.
 ///
 /// # Safety
 ///
 /// `udp` is receiving, and nothing of the engine is borrowed.
-unsafe fn room(udp: *mut uv_udp_t) -> Option<uv_buf_t> {
+unsafe fn alloc_buffer(udp: *mut uv_udp_t) -> Option<uv_buf_t> {
     let mut buf = uv_buf_t {
         base: null_mut(),
         len: 0,
     };
-    // SAFETY: the caller vouches for it; the callbacks were given to `uv_udp_recv_start`.
+    // SAFETY: the caller upholds the contract; the callbacks were given to `uv_udp_recv_start`.
     unsafe {
         if let Some(alloc) = (*udp).alloc_cb {
             alloc(udp.cast(), MAX_DATAGRAM, &mut buf);
         }
         if buf.base.is_null() || buf.len == 0 {
-            tell(udp, no_bytes(Errno::ENOBUFS), &buf, null(), 0);
+            call_back(udp, no_bytes(Errno::ENOBUFS), &buf, null(), 0);
             return None;
         }
     }
     Some(buf)
 }
 
-/// A buffer of the program's as room to receive into.
+/// The program's buffer as a slice to receive into.
 ///
 /// # Safety
 ///
-/// The program has just given us the buffer.
-unsafe fn as_room<'a>(buf: &uv_buf_t) -> &'a mut [MaybeUninit<u8>] {
-    // The kernel takes no more at once, and neither does the slice.
+/// The alloc callback has just returned the buffer.
+unsafe fn as_slice<'a>(buf: &uv_buf_t) -> &'a mut [MaybeUninit<u8>] {
+    // Neither the kernel nor a slice can take more at once.
     let len = buf.len.min(isize::MAX as usize);
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { std::slice::from_raw_parts_mut(buf.base.cast(), len) }
 }
 
-/// A handle has something to receive: asks for room, receives, and tells.
+/// Handles a readable socket: asks the program for a buffer, receives, and calls the callback.
 ///
 /// # Safety
 ///
 /// `udp` is receiving.
 pub(crate) unsafe fn receive(udp: *mut uv_udp_t) {
-    // SAFETY: the handle is open, and stays valid until it is closed.
+    // SAFETY: the handle is open, and the program keeps it valid until it is closed.
     unsafe {
-        let Some(buf) = room(udp) else {
+        let Some(buf) = alloc_buffer(udp) else {
             return;
         };
         if (*udp).handle.flags & UV_HANDLE_UDP_RECVMMSG != 0 {
@@ -139,7 +138,7 @@ pub(crate) unsafe fn receive(udp: *mut uv_udp_t) {
         }
         let mut sender = SenderRoom::new();
         let received = engine::with_handle(udp.cast(), |engine, key| {
-            engine.udp_receive(key, as_room(&buf), &mut sender)
+            engine.udp_receive(key, as_slice(&buf), &mut sender)
         });
         match received {
             Ok(datagram) => {
@@ -149,34 +148,34 @@ pub(crate) unsafe fn receive(udp: *mut uv_udp_t) {
                 } else {
                     0
                 };
-                tell(udp, datagram.len as isize, &buf, addr, flags);
+                call_back(udp, datagram.len as isize, &buf, addr, flags);
             }
-            Err(error) => tell(udp, no_bytes(error), &buf, null(), 0),
+            Err(error) => call_back(udp, no_bytes(error), &buf, null(), 0),
         }
     }
 }
 
-/// Receives several datagrams into the pieces of one buffer and tells of each; then the
-/// program has the buffer back. Whoever stops receiving in between hears nothing more.
+/// Receives several datagrams into the pieces of one buffer and calls the callback for each, then
+/// once more to return the buffer. Stopping in between ends the callbacks.
 ///
 /// # Safety
 ///
-/// `udp` is receiving, and the program has just given us the buffer.
+/// `udp` is receiving, and the alloc callback has just returned the buffer.
 unsafe fn receive_batch(udp: *mut uv_udp_t, buf: &uv_buf_t) {
     if buf.len < MAX_DATAGRAM {
-        // SAFETY: the caller vouches for the handle.
-        return unsafe { tell(udp, no_bytes(Errno::EINVAL), buf, null(), 0) };
+        // SAFETY: the caller guarantees the handle.
+        return unsafe { call_back(udp, no_bytes(Errno::EINVAL), buf, null(), 0) };
     }
     let mut inbox = Inbox::new();
-    // SAFETY: the caller vouches for both. A handle that the program closes meanwhile stays
-    // valid until the closing phase.
+    // SAFETY: the caller guarantees both. A handle that the program closes meanwhile stays valid
+    // until the closing phase.
     unsafe {
         let received = engine::with_handle(udp.cast(), |engine, key| {
-            engine.udp_receive_batch(key, as_room(buf), MAX_DATAGRAM, &mut inbox)
+            engine.udp_receive_batch(key, as_slice(buf), MAX_DATAGRAM, &mut inbox)
         });
         let count = match received {
             Ok(count) => count,
-            Err(error) => return tell(udp, no_bytes(error), buf, null(), 0),
+            Err(error) => return call_back(udp, no_bytes(error), buf, null(), 0),
         };
         for at in 0..count {
             let Some(datagram) = inbox.get(at) else {
@@ -193,41 +192,41 @@ unsafe fn receive_batch(udp: *mut uv_udp_t, buf: &uv_buf_t) {
                 0
             };
             let flags = UV_UDP_MMSG_CHUNK | partial;
-            tell(udp, datagram.len as isize, &chunk, addr, flags);
+            call_back(udp, datagram.len as isize, &chunk, addr, flags);
         }
-        tell(udp, 0, buf, null(), UV_UDP_MMSG_FREE);
+        call_back(udp, 0, buf, null(), UV_UDP_MMSG_FREE);
     }
 }
 
-/// A handle may have an error of an earlier datagram to report: asks for room, looks, and
-/// tells. The buffer goes back to the program with each callback, also where datagrams are
-/// received in batches.
+/// Handles a socket with a pending error of an earlier datagram: asks the program for a buffer,
+/// receives, and calls the callback. Every callback returns the buffer to the program, even where
+/// datagrams are received in batches.
 ///
 /// # Safety
 ///
 /// `udp` is receiving.
 pub(crate) unsafe fn receive_error(udp: *mut uv_udp_t) {
-    // SAFETY: the handle is open, and stays valid until it is closed.
+    // SAFETY: the handle is open, and the program keeps it valid until it is closed.
     unsafe {
-        let Some(buf) = room(udp) else {
+        let Some(buf) = alloc_buffer(udp) else {
             return;
         };
         let received = engine::with_handle(udp.cast(), |engine, key| {
-            engine.udp_receive_error(key, as_room(&buf))
+            engine.udp_receive_error(key, as_slice(&buf))
         });
         match received {
             Ok(report) => {
                 let from = report.from.as_ref().map(AddressRef::from);
                 let addr = from.map_or(null(), AddressRef::as_ptr);
                 let nread = report.error.code() as isize;
-                tell(udp, nread, &buf, addr, UV_UDP_LINUX_RECVERR);
+                call_back(udp, nread, &buf, addr, UV_UDP_LINUX_RECVERR);
             }
-            Err(error) => tell(udp, no_bytes(error), &buf, null(), 0),
+            Err(error) => call_back(udp, no_bytes(error), &buf, null(), 0),
         }
     }
 }
 
-/// A handle cannot receive any more.
+/// Reports that a handle cannot receive any more.
 ///
 /// # Safety
 ///
@@ -237,6 +236,6 @@ pub(crate) unsafe fn receive_end(udp: *mut uv_udp_t, error: Errno) {
         base: null_mut(),
         len: 0,
     };
-    // SAFETY: the caller vouches for it.
-    unsafe { tell(udp, error.code() as isize, &none, null(), 0) }
+    // SAFETY: the caller upholds the contract.
+    unsafe { call_back(udp, error.code() as isize, &none, null(), 0) }
 }

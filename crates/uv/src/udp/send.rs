@@ -1,7 +1,7 @@
 //! Sending.
 //!
-//! A datagram that goes at once leaves nothing behind but its request. The array of its
-//! buffers is copied only if it has to wait.
+//! A datagram that is sent at once allocates nothing. The array of its buffers is copied only if it
+//! has to be queued.
 
 use crate::abi::{UV_UDP_SEND, uv_buf_t, uv_udp_send_cb, uv_udp_send_t, uv_udp_t};
 use crate::udp::with_socket;
@@ -16,26 +16,26 @@ use std::ptr::{null, null_mut};
 ///
 /// # Safety
 ///
-/// `addr` is null, or points to a socket address that stays as it is while this is used.
+/// `addr` is null, or points to a socket address that stays unchanged while the result is used.
 unsafe fn destination<'a>(addr: *const sockaddr) -> Result<Option<AddressRef<'a>>, Errno> {
     match addr.is_null() {
         true => Ok(None),
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         false => unsafe { AddressRef::from_ptr(addr) }.map(Some),
     }
 }
 
-/// Buffers that are read from during a call only. `EINVAL` if there are none; a negative
+/// Buffers that are only read, during a call. Fails with `EINVAL` without buffers; a negative
 /// number of them arrives as a huge one.
 ///
 /// # Safety
 ///
-/// `bufs` points to `nbufs` buffers, which stay as they are while this is used.
+/// `bufs` points to `nbufs` buffers, which stay unchanged while the result is used.
 unsafe fn borrowed(bufs: *const uv_buf_t, nbufs: c_uint) -> Result<Buffers, Errno> {
     if bufs.is_null() || nbufs == 0 || nbufs > c_int::MAX as c_uint {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: the caller vouches for them. Nobody advances them, so they are not changed.
+    // SAFETY: the caller guarantees them. Nothing advances them, so they are not written to.
     let buffers = unsafe { Buffers::new(bufs.cast_mut().cast(), nbufs as usize) };
     match buffers.bytes() > blacklight_sys::buffer::MAX_BYTES {
         true => Err(Errno::EINVAL),
@@ -52,8 +52,8 @@ unsafe extern "C" fn uv_udp_send(
     addr: *const sockaddr,
     send_cb: uv_udp_send_cb,
 ) -> c_int {
-    // SAFETY: the caller gives us a request, a handle and an address, and buffers whose
-    // contents stay as they are until the request is reported done.
+    // SAFETY: the caller passes a request, a handle and an address, and buffers whose contents stay
+    // unchanged until the request is reported done.
     unsafe {
         let parts = borrowed(bufs, nbufs).and_then(|buffers| Ok((buffers, destination(addr)?)));
         let (buffers, to) = match parts {
@@ -80,8 +80,8 @@ unsafe extern "C" fn uv_udp_send(
     0
 }
 
-/// Queues a datagram, after copying the array of its buffers into the request, or beside it
-/// if it is long.
+/// Queues a datagram, after copying the array of its buffers into the request, or into memory of
+/// its own if it is long.
 ///
 /// # Safety
 ///
@@ -95,8 +95,8 @@ unsafe fn send_later(
     to: Option<AddressRef<'_>>,
 ) -> Result<(), Errno> {
     let count = nbufs as usize;
-    // SAFETY: the caller vouches for its array, and ours is large enough. The program keeps
-    // the request and the buffers' memory as they are until the send is reported done.
+    // SAFETY: the caller guarantees its array, and the copy is large enough. The program keeps the
+    // request and the buffers' memory unchanged until the send is reported done.
     unsafe {
         let copy = match count <= (*req).bufsml.len() {
             true => (&raw mut (*req).bufsml).cast::<uv_buf_t>(),
@@ -120,13 +120,13 @@ unsafe fn send_later(
     }
 }
 
-/// Gives the copy of the buffers' array back, where there is one beside the request.
+/// Frees the copy of the array of buffers, where it did not fit into the request.
 ///
 /// # Safety
 ///
-/// `req` was made by `uv_udp_send`.
+/// `uv_udp_send` has filled in `req`.
 unsafe fn release_bufs(req: *mut uv_udp_send_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         if (*req).bufs != (&raw mut (*req).bufsml).cast() {
             alloc::free((*req).bufs.cast());
@@ -135,13 +135,13 @@ unsafe fn release_bufs(req: *mut uv_udp_send_t) {
     }
 }
 
-/// A datagram has been sent, or has not.
+/// Completes a send, sent or failed.
 ///
 /// # Safety
 ///
-/// `req` was sent, and this is its completion.
+/// `req` was passed to `uv_udp_send`, and this is its completion.
 pub(crate) unsafe fn send_done(req: *mut uv_udp_send_t, status: c_int, bytes: usize) {
-    // SAFETY: the request and its handle stay valid up to the callback.
+    // SAFETY: the program keeps the request and its handle valid up to the callback.
     unsafe {
         release_bufs(req);
         let udp = (*req).handle;
@@ -160,7 +160,7 @@ unsafe extern "C" fn uv_udp_try_send(
     nbufs: c_uint,
     addr: *const sockaddr,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle, an address, and buffers, which are only read.
+    // SAFETY: the caller passes a handle, an address, and buffers, which are only read.
     unsafe {
         let sent = borrowed(bufs, nbufs).and_then(|buffers| {
             let to = destination(addr)?;
@@ -173,8 +173,8 @@ unsafe extern "C" fn uv_udp_try_send(
     }
 }
 
-/// Several datagrams, each with buffers and a destination of its own. Nothing is sent unless
-/// all of them are well-formed.
+/// Sends several datagrams, each with its own buffers and destination. Nothing is sent unless all
+/// of them are well-formed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_try_send2(
     udp: *mut uv_udp_t,
@@ -188,8 +188,8 @@ unsafe extern "C" fn uv_udp_try_send2(
         return Errno::EINVAL.code();
     }
     let count = count as usize;
-    // SAFETY: the caller gives us a handle and arrays of that length. Who is connected may do
-    // without the last.
+    // SAFETY: the caller passes a handle and arrays of that length; for a connected handle the
+    // array of addresses may be null.
     unsafe {
         let addr = |at: usize| match addrs.is_null() {
             true => null(),
@@ -228,11 +228,11 @@ unsafe extern "C" fn uv_udp_try_send2(
     }
 }
 
-/// Sends up to a batch of datagrams and says how many went.
+/// Sends up to a batch of datagrams and returns how many were sent.
 ///
 /// # Safety
 ///
-/// The arrays have `count` entries, which were checked.
+/// The arrays have `count` entries, which the caller has checked.
 unsafe fn try_send_batch(
     udp: *mut uv_udp_t,
     count: usize,
@@ -240,7 +240,7 @@ unsafe fn try_send_batch(
     nbufs: *const c_uint,
     addr: impl Fn(usize) -> *const sockaddr,
 ) -> Result<usize, Errno> {
-    // SAFETY: the caller vouches for the arrays.
+    // SAFETY: the caller guarantees the arrays.
     unsafe {
         let mut all: [MaybeUninit<Buffers>; BATCH] = [const { MaybeUninit::uninit() }; BATCH];
         let mut outbox = Outbox::new();
@@ -256,12 +256,12 @@ unsafe fn try_send_batch(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_get_send_queue_size(udp: *const uv_udp_t) -> usize {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { (*udp).send_queue_size }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_udp_get_send_queue_count(udp: *const uv_udp_t) -> usize {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { (*udp).send_queue_count }
 }
