@@ -1,7 +1,7 @@
 //! The C structs, as far as this library reads or writes them.
 //!
-//! Sizes and offsets are libuv 1.53.0's and never change; `layout.rs` checks them. What programs may look
-//! at directly, and who keeps it true:
+//! Sizes and offsets are libuv 1.53.0's and never change; `layout.rs` checks them. Programs may
+//! read these fields directly:
 //!
 //! | field | owner | kept true |
 //! | --- | --- | --- |
@@ -28,8 +28,8 @@
 //! | `uv_fs_t.work_req.done` | us | null or not, written when a request with a callback goes to the ring or to the pool |
 //! | `uv_getaddrinfo_t.addrinfo`, `uv_getnameinfo_t.host`, `.service` | us | written with the result; the list is the program's to free |
 //!
-//! The engine's key for a handle is in `handle_queue`, which no program has a use for, and that
-//! for a request of the thread pool in `reserved`.
+//! The engine's key for a handle is in `handle_queue`, that for a request of the thread pool in
+//! `reserved`. No program uses either field.
 
 use blacklight_sys::resolver::{NI_MAXHOST, NI_MAXSERV};
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
@@ -86,7 +86,7 @@ pub type uv_async_cb = Option<unsafe extern "C" fn(*mut uv_async_t)>;
 /// Called when a descriptor is ready.
 pub type uv_poll_cb = Option<unsafe extern "C" fn(*mut uv_poll_t, c_int, c_int)>;
 
-/// What all handles begin with.
+/// The fields that all handles begin with.
 #[repr(C)]
 pub struct uv_handle_t {
     pub(crate) data: *mut c_void,
@@ -125,9 +125,9 @@ pub struct LoopWatcher {
 pub struct uv_async_t {
     pub(crate) handle: uv_handle_t,
     pub(crate) async_cb: uv_async_cb,
-    /// The loop's mailbox, and the handle's ticket to it. Senders look at them only when they
-    /// are inside the gate; all three are atomic, since a handle may be made anew in this memory
-    /// while another thread still sends.
+    /// The loop's mailbox, and the handle's ticket to it. Senders read them only inside the gate.
+    /// All three are atomic, since a program may initialise a new handle in this memory while
+    /// another thread still sends.
     pub(crate) mailbox: AtomicPtr<blacklight_engine::Mailbox>,
     pub(crate) ticket: AtomicU64,
     pub(crate) gate: blacklight_engine::Gate,
@@ -141,7 +141,7 @@ pub struct uv_poll_t {
     pub(crate) io_watcher: IoWatcher,
 }
 
-/// What libuv keeps of a watched descriptor.
+/// The part of libuv's watcher of a descriptor that programs read.
 #[repr(C)]
 pub struct IoWatcher {
     bits: usize,
@@ -173,27 +173,27 @@ pub struct uv_process_t {
     pub(crate) handle: uv_handle_t,
     pub(crate) exit_cb: uv_exit_cb,
     pub(crate) pid: c_int,
-    /// Whether the child's end was told, in a place that no program has a use for.
+    /// Whether the child's exit has been reported, in a field that no program uses.
     pub(crate) ended: usize,
     unused: usize,
     pub(crate) status: c_int,
 }
 
-/// What becomes of one of a child's descriptors.
+/// One of a child's descriptors.
 #[repr(C)]
 pub struct uv_stdio_container_t {
     pub(crate) flags: c_int,
     pub(crate) data: StdioData,
 }
 
-/// A stream or a descriptor, as the flags say.
+/// A stream or a descriptor, depending on the flags.
 #[repr(C)]
 pub union StdioData {
     pub(crate) stream: *mut uv_stream_t,
     pub(crate) fd: c_int,
 }
 
-/// What to start and how.
+/// The options of `uv_spawn`.
 #[repr(C)]
 pub struct uv_process_options_t {
     pub(crate) exit_cb: uv_exit_cb,
@@ -208,9 +208,9 @@ pub struct uv_process_options_t {
     pub(crate) gid: libc::gid_t,
 }
 
-/// Finds room to read into.
+/// Supplies a buffer to read into.
 pub type uv_alloc_cb = Option<unsafe extern "C" fn(*mut uv_handle_t, usize, *mut uv_buf_t)>;
-/// Called with what was read.
+/// Called with the bytes read, or an error.
 pub type uv_read_cb = Option<unsafe extern "C" fn(*mut uv_stream_t, isize, *const uv_buf_t)>;
 /// Called when a server has a connection.
 pub type uv_connection_cb = Option<unsafe extern "C" fn(*mut uv_stream_t, c_int)>;
@@ -229,7 +229,7 @@ pub struct uv_buf_t {
     pub(crate) len: usize,
 }
 
-/// A stream: what TCP, pipe and terminal handles begin with.
+/// The fields that TCP, pipe and terminal handles begin with.
 #[repr(C)]
 pub struct uv_stream_t {
     pub(crate) handle: uv_handle_t,
@@ -264,7 +264,7 @@ pub struct uv_pipe_t {
 #[repr(C)]
 pub struct uv_tty_t {
     pub(crate) stream: uv_stream_t,
-    /// The engine keeps these.
+    /// Unused: the engine keeps the terminal's attributes.
     orig_termios: libc::termios,
     pub(crate) mode: c_int,
 }
@@ -277,7 +277,7 @@ pub type uv_fs_event_cb =
 #[repr(C)]
 pub struct uv_fs_event_t {
     pub(crate) handle: uv_handle_t,
-    /// What a started handle watches.
+    /// The path that a started handle watches.
     pub(crate) path: *mut c_char,
     pub(crate) cb: uv_fs_event_cb,
     watchers: Queue,
@@ -316,7 +316,7 @@ pub struct uv_shutdown_t {
     pub(crate) cb: uv_shutdown_cb,
 }
 
-/// What all requests begin with.
+/// The fields that all requests begin with.
 #[repr(C)]
 pub struct uv_req_t {
     pub(crate) data: *mut c_void,
@@ -333,7 +333,7 @@ pub type uv_work_cb = Option<unsafe extern "C" fn(*mut uv_work_t)>;
 /// Called when the work is done.
 pub type uv_after_work_cb = Option<unsafe extern "C" fn(*mut uv_work_t, c_int)>;
 
-/// What libuv keeps in a request of the thread pool.
+/// The pool's fields of a request.
 #[repr(C)]
 pub struct PoolRequest {
     pub(crate) work: *mut c_void,
@@ -376,7 +376,7 @@ pub type uv_getaddrinfo_cb =
 pub struct uv_getaddrinfo_t {
     pub(crate) req: uv_req_t,
     pub(crate) loop_: *mut uv_loop_t,
-    /// Where the copies are that the last three of the following point into.
+    /// The memory of the copies that the last three of the following point into.
     pub(crate) memory: *mut c_void,
     work_req: [*mut c_void; 4],
     pub(crate) cb: uv_getaddrinfo_cb,
@@ -466,7 +466,7 @@ pub(crate) const HANDLE_TYPES: [(&std::ffi::CStr, usize); 17] = [
     (c"tty", size_of::<uv_tty_t>()),
     (c"udp", size_of::<uv_udp_t>()),
     (c"signal", size_of::<uv_signal_t>()),
-    // Not a handle, and of no size, but it has a name.
+    // Not a handle and without a size, but it has a name.
     (c"file", usize::MAX),
 ];
 
@@ -509,7 +509,7 @@ pub(crate) const UV_GETADDRINFO: c_int = 8;
 pub(crate) const UV_GETNAMEINFO: c_int = 9;
 pub(crate) const UV_RANDOM: c_int = 10;
 
-/// The kinds of requests, likewise.
+/// The kinds of requests, in libuv's order: the name and the size of the struct.
 pub(crate) const REQUEST_TYPES: [(&std::ffi::CStr, usize); 10] = [
     (c"req", size_of::<uv_req_t>()),
     (c"connect", size_of::<uv_connect_t>()),

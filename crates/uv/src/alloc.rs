@@ -1,8 +1,8 @@
-//! Memory that C callers see or free, from the allocator that they chose.
+//! Memory that C callers see or free, from the allocator that the program chose.
 //!
-//! The four functions are stored one by one, as libuv's documentation asks for the
-//! replacement to happen before anything else and on one thread. Memory must be given
-//! back to the allocator it came from: replacing it later is the caller's own peril.
+//! The four functions are stored one by one: libuv's documentation requires a program to replace
+//! them before it calls anything else, on one thread. Memory must be freed by the allocator that it
+//! came from, so a later replacement is the program's own risk.
 
 use blacklight_engine::Errno;
 use std::ffi::{c_int, c_void};
@@ -20,41 +20,42 @@ static FREE: AtomicPtr<c_void> = AtomicPtr::new(libc::free as *mut c_void);
 
 /// Memory for `size` bytes, or null.
 pub(crate) fn malloc(size: usize) -> *mut c_void {
-    // SAFETY: the pointer is libc's malloc or what `uv_replace_allocator` was given as one.
+    // SAFETY: the pointer is libc's malloc, or the one that the program passed to
+    // `uv_replace_allocator` as such.
     unsafe { std::mem::transmute::<*mut c_void, Malloc>(MALLOC.load(Relaxed))(size) }
 }
 
-/// Gives memory back; null is allowed.
+/// Frees memory; null is allowed.
 ///
 /// # Safety
 ///
 /// `memory` came from this module and is not used again.
 pub(crate) unsafe fn free(memory: *mut c_void) {
     if !memory.is_null() {
-        // SAFETY: as in `malloc`; the caller vouches for `memory`.
+        // SAFETY: as in `malloc`; the caller guarantees that `memory` came from it.
         unsafe { std::mem::transmute::<*mut c_void, Free>(FREE.load(Relaxed))(memory) }
     }
 }
 
-/// Moves a value into memory of its own, or says that there is none and drops it.
+/// Moves a value into memory of its own, or drops it and fails with `ENOMEM`.
 pub(crate) fn boxed<T>(value: T) -> Result<*mut T, Errno> {
     const { assert!(align_of::<T>() <= 16, "malloc aligns to 16") };
     let memory = malloc(size_of::<T>()).cast::<T>();
     if memory.is_null() {
         return Err(Errno::ENOMEM);
     }
-    // SAFETY: the allocator gave us room for a T, aligned for any type of C.
+    // SAFETY: the allocator returned memory for a T, aligned for any C type.
     unsafe { memory.write(value) };
     Ok(memory)
 }
 
-/// Drops a value made by [`boxed`] and gives its memory back.
+/// Drops a value made by [`boxed`] and frees its memory.
 ///
 /// # Safety
 ///
 /// `value` came from [`boxed`] and is not used again.
 pub(crate) unsafe fn unboxed<T>(value: *mut T) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         value.drop_in_place();
         free(value.cast());

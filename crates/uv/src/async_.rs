@@ -1,4 +1,4 @@
-//! Async handles.
+//! Async handles. A send touches only the handle's gate, ticket and mailbox, never the engine.
 
 use crate::abi::{UV_ASYNC, uv_async_cb, uv_async_t, uv_loop_t};
 use crate::engine;
@@ -13,7 +13,7 @@ unsafe extern "C" fn uv_async_init(
     async_: *mut uv_async_t,
     async_cb: uv_async_cb,
 ) -> c_int {
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(async_);
         let (key, ticket) = match engine::with(loop_, |engine| engine.async_init(token)) {
@@ -30,13 +30,13 @@ unsafe extern "C" fn uv_async_init(
     0
 }
 
-/// A handle that is closing, or closed, is no longer sent to: only its own memory is looked at,
-/// as the loop may be gone.
+/// Sending to a handle that is closing or closed does nothing. Only the handle's own memory is
+/// read, as the loop may be gone.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_async_send(async_: *mut uv_async_t) -> c_int {
-    // SAFETY: the caller gives us a handle that was initialised, perhaps closed, or zeroed. We
-    // look at three atomics of it, and at nothing of the engine. The mailbox lives as long as
-    // the loop, and the loop is closed after its handles, which wait for us to leave the gate.
+    // SAFETY: the caller passes a handle that is initialised, closed or zeroed. We read three
+    // atomics of the handle, and nothing of the engine. The mailbox lives as long as the loop; a
+    // loop closes after its handles, and closing a handle waits until senders have left the gate.
     unsafe {
         if !(*async_).gate.enter() {
             return match (*async_).mailbox.load(Relaxed).is_null() {
@@ -51,12 +51,27 @@ unsafe extern "C" fn uv_async_send(async_: *mut uv_async_t) -> c_int {
     0
 }
 
-/// Refuses senders from now on, and waits for those on their way.
+/// Refuses new senders, and waits for those inside the gate to leave.
 ///
 /// # Safety
 ///
 /// `async_` was initialised.
 pub(crate) unsafe fn close(async_: *mut uv_async_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { (*async_).gate.close() }
+}
+
+/// Calls the callback of a handle that was sent to.
+///
+/// # Safety
+///
+/// `async_` is open.
+#[inline(always)]
+pub(crate) unsafe fn received(async_: *mut uv_async_t) {
+    // SAFETY: the caller guarantees the handle, which the callback may close.
+    unsafe {
+        if let Some(cb) = (*async_).async_cb {
+            cb(async_);
+        }
+    }
 }

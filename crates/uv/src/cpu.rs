@@ -7,7 +7,7 @@ use blacklight_engine::Errno;
 use blacklight_sys::cpu;
 use std::ffi::{c_char, c_int, c_uint};
 
-/// What a processor has done, in milliseconds.
+/// The time that a processor has spent in each state, in milliseconds.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct uv_cpu_times_t {
@@ -54,7 +54,7 @@ unsafe extern "C" fn uv_cpu_info(infos: *mut *mut uv_cpu_info_t, count: *mut c_i
     }
     let found = cpu::all().and_then(|cpus| Ok((pack(&cpus)?, cpus.len())));
     code(found.map(|(array, len)| {
-        // SAFETY: the caller gives us room for both.
+        // SAFETY: the caller passes room for both.
         unsafe {
             *infos = array;
             *count = len as c_int;
@@ -64,7 +64,7 @@ unsafe extern "C" fn uv_cpu_info(infos: *mut *mut uv_cpu_info_t, count: *mut c_i
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_free_cpu_info(infos: *mut uv_cpu_info_t, _count: c_int) {
-    // SAFETY: the array is from `uv_cpu_info`.
+    // SAFETY: the caller passes the array that `uv_cpu_info` returned.
     unsafe { alloc::free(infos.cast()) }
 }
 

@@ -18,13 +18,13 @@ unsafe fn put(room: *mut [c_int; 2], make: impl FnOnce() -> Result<[c_int; 2], E
     if room.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     code(make().map(|pair| unsafe { room.write(pair) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_pipe(fds: *mut [c_int; 2], read_flags: c_int, write_flags: c_int) -> c_int {
-    // SAFETY: the caller gives us room for two descriptors.
+    // SAFETY: the caller passes room for two descriptors.
     unsafe { put(fds, || pair::pipe(nonblocking([read_flags, write_flags]))) }
 }
 
@@ -37,17 +37,17 @@ unsafe extern "C" fn uv_socketpair(
     flags1: c_int,
 ) -> c_int {
     let nonblocking = nonblocking([flags0, flags1]);
-    // SAFETY: the caller gives us room for two descriptors.
+    // SAFETY: the caller passes room for two descriptors.
     unsafe { put(sockets, || pair::sockets(kind, protocol, nonblocking)) }
 }
 
-/// A descriptor is what the operating system has, on all systems but Windows.
+/// On all systems but Windows, a file descriptor is the system's own handle.
 #[unsafe(no_mangle)]
 extern "C" fn uv_get_osfhandle(fd: c_int) -> c_int {
     fd
 }
 
-/// As above, the other way round.
+/// The inverse of `uv_get_osfhandle`.
 #[unsafe(no_mangle)]
 extern "C" fn uv_open_osfhandle(os_fd: c_int) -> c_int {
     os_fd

@@ -5,23 +5,23 @@ use blacklight_sys::library;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-/// A library, and what went wrong with it last.
+/// A library, and the message of its last error.
 #[repr(C)]
 pub struct uv_lib_t {
     handle: library::Handle,
     errmsg: *mut c_char,
 }
 
-/// A message in memory of the program's allocator, or null if there is none.
-fn kept(message: &CStr) -> *mut c_char {
+/// A copy of the message in memory of the program's allocator, or null if there is none.
+fn copy_message(message: &CStr) -> *mut c_char {
     alloc::c_bytes(message.to_bytes())
 }
 
-/// Keeps a message in the place of an older one.
+/// Stores a message in the place of an older one.
 ///
 /// # Safety
 ///
-/// `lib` was given to `uv_dlopen`, and `message` is from [`kept`].
+/// `lib` was given to `uv_dlopen`, and `message` is from [`copy_message`].
 unsafe fn fail(lib: *mut uv_lib_t, message: *mut c_char) -> c_int {
     // SAFETY: both messages are from our allocator, or null.
     unsafe {
@@ -33,14 +33,14 @@ unsafe fn fail(lib: *mut uv_lib_t, message: *mut c_char) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_dlopen(filename: *const c_char, lib: *mut uv_lib_t) -> c_int {
-    // SAFETY: the caller gives us a C string or null, which stands for the program itself, and
-    // room for a library, whose present contents mean nothing.
+    // SAFETY: the caller passes a C string, or null for the program itself, and memory for a
+    // library, whose present contents mean nothing.
     unsafe {
         lib.write(uv_lib_t {
             handle: null_mut(),
             errmsg: null_mut(),
         });
-        match library::open(text::read(filename).ok(), kept) {
+        match library::open(text::read(filename).ok(), copy_message) {
             Ok(handle) => (*lib).handle = handle,
             Err(message) => return fail(lib, message),
         }
@@ -50,7 +50,7 @@ unsafe extern "C" fn uv_dlopen(filename: *const c_char, lib: *mut uv_lib_t) -> c
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_dlclose(lib: *mut uv_lib_t) {
-    // SAFETY: the caller gives us a library, open or not.
+    // SAFETY: the caller passes a library, open or not.
     unsafe {
         alloc::free((*lib).errmsg.cast());
         (*lib).errmsg = null_mut();
@@ -61,16 +61,16 @@ unsafe extern "C" fn uv_dlclose(lib: *mut uv_lib_t) {
     }
 }
 
-/// A name that is not found leaves null at `ptr`, and so may one that is.
+/// Leaves null at `ptr` for a name that is not found. A symbol's value may be null as well.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_dlsym(
     lib: *mut uv_lib_t,
     name: *const c_char,
     ptr: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller gives us an open library, a C string and room for an address.
+    // SAFETY: the caller passes an open library, a C string and room for an address.
     unsafe {
-        let found = library::symbol((*lib).handle, CStr::from_ptr(name), kept);
+        let found = library::symbol((*lib).handle, CStr::from_ptr(name), copy_message);
         *ptr = *found.as_ref().unwrap_or(&null_mut());
         match found {
             Ok(_) => 0,
@@ -81,7 +81,7 @@ unsafe extern "C" fn uv_dlsym(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_dlerror(lib: *const uv_lib_t) -> *const c_char {
-    // SAFETY: the caller gives us a library.
+    // SAFETY: the caller passes a library.
     match unsafe { (*lib).errmsg } {
         message if message.is_null() => c"no error".as_ptr(),
         message => message,

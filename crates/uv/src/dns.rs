@@ -1,8 +1,8 @@
 //! `uv_getaddrinfo` and `uv_getnameinfo`: names of hosts and services.
 //!
-//! What an asynchronous lookup needs of its caller's strings and hints is copied into one
-//! piece of memory, which lives until the completion. What is no name of a host is refused
-//! before anything is looked up; see [`HostName`].
+//! An asynchronous lookup copies the caller's strings and hints into one piece of memory, which it
+//! frees on completion. A text that cannot be a host name is refused before any lookup; see
+//! [`HostName`].
 
 use crate::abi::{
     UV_GETADDRINFO, UV_GETNAMEINFO, uv_getaddrinfo_cb, uv_getaddrinfo_t, uv_getnameinfo_cb,
@@ -19,7 +19,7 @@ use std::ptr;
 ///
 /// `text` is null or ends in a NUL, and lives as long as the result is used.
 unsafe fn c_str<'a>(text: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
@@ -27,7 +27,8 @@ unsafe fn c_str<'a>(text: *const c_char) -> Option<&'a CStr> {
 ///
 /// `hints` is null or valid.
 unsafe fn hints_of(hints: *const libc::addrinfo) -> Option<Hints> {
-    // SAFETY: the caller vouches for it. The pointers in it have no meaning in hints.
+    // SAFETY: the caller upholds the contract. Pointers inside hints have no meaning, and are not
+    // read.
     let hints = unsafe { hints.as_ref() }?;
     Some(Hints {
         flags: hints.ai_flags,
@@ -37,12 +38,12 @@ unsafe fn hints_of(hints: *const libc::addrinfo) -> Option<Hints> {
     })
 }
 
-/// Puts copies of all that a lookup needs into memory of the request's own.
+/// Copies the caller's arguments into memory that the request owns.
 ///
 /// # Safety
 ///
 /// `req` is a request to be filled in; `hints` is null or valid.
-unsafe fn keep(
+unsafe fn copy_arguments(
     req: *mut uv_getaddrinfo_t,
     host: Option<&HostName>,
     service: Option<&CStr>,
@@ -55,9 +56,9 @@ unsafe fn keep(
     if memory.is_null() {
         return Err(Errno::ENOMEM);
     }
-    // SAFETY: the memory has room for the three, one after the other, and begins with the one
-    // that has to be aligned. The first of them is there even if it is not used, so that the
-    // pointer to free is always the same.
+    // SAFETY: the memory has room for the three, one after the other, and begins with the hints,
+    // which have to be aligned. The hints' place exists even if it is unused, so that the pointer
+    // to free is always the same.
     unsafe {
         let memory = memory.cast::<u8>();
         let (to_host, to_service) = (memory.add(HINTS), memory.add(HINTS + host.len()));
@@ -84,9 +85,9 @@ unsafe fn keep(
 
 /// # Safety
 ///
-/// [`keep`] has been called for the request, and nobody uses the copies any more.
-unsafe fn let_go(req: *mut uv_getaddrinfo_t) {
-    // SAFETY: the caller vouches for it.
+/// [`copy_arguments`] has been called for the request, and nothing uses the copies any more.
+unsafe fn free_copies(req: *mut uv_getaddrinfo_t) {
+    // SAFETY: the caller upholds the contract.
     unsafe {
         alloc::free((*req).memory);
         (*req).memory = ptr::null_mut();
@@ -100,13 +101,13 @@ unsafe fn let_go(req: *mut uv_getaddrinfo_t) {
 ///
 /// # Safety
 ///
-/// `req` is a request that nobody else looks at.
-unsafe fn answer(req: *mut uv_getaddrinfo_t, found: Result<Addresses, Errno>) -> c_int {
+/// No other thread uses `req`.
+unsafe fn store_result(req: *mut uv_getaddrinfo_t, found: Result<Addresses, Errno>) -> c_int {
     let (retcode, list) = match found {
         Ok(addresses) => (0, addresses.into_raw()),
         Err(error) => (error.code(), ptr::null_mut()),
     };
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         (*req).addrinfo = list;
         (*req).retcode = retcode;
@@ -116,7 +117,7 @@ unsafe fn answer(req: *mut uv_getaddrinfo_t, found: Result<Addresses, Errno>) ->
 
 /// The worker's part of `uv_getaddrinfo`.
 unsafe extern "C" fn run_getaddrinfo(req: *mut c_void) {
-    // SAFETY: `uv_getaddrinfo` has submitted the request, filled in.
+    // SAFETY: `uv_getaddrinfo` has filled in and submitted the request.
     unsafe {
         let req = req.cast::<uv_getaddrinfo_t>();
         let found = resolver::getaddrinfo(
@@ -124,7 +125,7 @@ unsafe extern "C" fn run_getaddrinfo(req: *mut c_void) {
             c_str((*req).service),
             hints_of((*req).hints),
         );
-        answer(req, found);
+        store_result(req, found);
     }
 }
 
@@ -132,9 +133,9 @@ unsafe extern "C" fn run_getaddrinfo(req: *mut c_void) {
 ///
 /// As for [`work::done`].
 pub(crate) unsafe fn getaddrinfo_done(req: *mut uv_getaddrinfo_t, status: c_int) {
-    // SAFETY: the caller vouches for the request, which no worker has any more.
+    // SAFETY: the caller guarantees the request, which no worker uses any more.
     unsafe {
-        let_go(req);
+        free_copies(req);
         if status != 0 {
             (*req).retcode = Errno::EAI_CANCELED.code();
         }
@@ -156,7 +157,7 @@ unsafe extern "C" fn uv_getaddrinfo(
     if req.is_null() || (node.is_null() && service.is_null()) {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a request, strings and hints and, with a callback, a loop of
+    // SAFETY: the caller passes a request, strings and hints and, with a callback, a loop of
     // its own; the request stays valid until the callback.
     unsafe {
         (*req).req.type_ = UV_GETADDRINFO;
@@ -172,14 +173,14 @@ unsafe extern "C" fn uv_getaddrinfo(
         };
         if cb.is_none() {
             let host = host.as_ref().map(HostName::as_c_str);
-            return answer(req, resolver::getaddrinfo(host, service, hints_of(hints)));
+            return store_result(req, resolver::getaddrinfo(host, service, hints_of(hints)));
         }
-        if let Err(error) = keep(req, host.as_ref(), service, hints) {
+        if let Err(error) = copy_arguments(req, host.as_ref(), service, hints) {
             return error.code();
         }
         let submitted = work::submit(loop_, req.cast(), WorkKind::SlowIo, run_getaddrinfo);
         if submitted != 0 {
-            let_go(req);
+            free_copies(req);
         }
         submitted
     }
@@ -187,7 +188,8 @@ unsafe extern "C" fn uv_getaddrinfo(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_freeaddrinfo(list: *mut libc::addrinfo) {
-    // SAFETY: the caller gives us what it got from `uv_getaddrinfo`, and does not use it again.
+    // SAFETY: the caller passes a list that it got from `uv_getaddrinfo`, and does not use it
+    // again.
     drop(unsafe { Addresses::from_raw(list) });
 }
 
@@ -200,9 +202,10 @@ fn address_len(family: c_int) -> Result<usize, Errno> {
     }
 }
 
-/// The lookup of `uv_getnameinfo`, on whichever thread.
+/// The lookup of `uv_getnameinfo`, on the loop's thread or a worker's.
 unsafe extern "C" fn run_getnameinfo(req: *mut c_void) {
-    // SAFETY: `uv_getnameinfo` has filled in the request, which belongs to us meanwhile.
+    // SAFETY: `uv_getnameinfo` has filled in the request, which belongs to this function until it
+    // returns.
     unsafe {
         let req = req.cast::<uv_getnameinfo_t>();
         let found = address_len(c_int::from((*req).storage.ss_family)).and_then(|len| {
@@ -222,7 +225,7 @@ unsafe extern "C" fn run_getnameinfo(req: *mut c_void) {
 ///
 /// As for [`work::done`].
 pub(crate) unsafe fn getnameinfo_done(req: *mut uv_getnameinfo_t, status: c_int) {
-    // SAFETY: the caller vouches for the request, which no worker has any more.
+    // SAFETY: the caller guarantees the request, which no worker uses any more.
     unsafe {
         if status != 0 {
             (*req).retcode = Errno::EAI_CANCELED.code();
@@ -248,8 +251,8 @@ unsafe extern "C" fn uv_getnameinfo(
     if req.is_null() || addr.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a request, an address as long as its family says and, with
-    // a callback, a loop of its own; the request stays valid until the callback.
+    // SAFETY: the caller passes a request, an address as long as its family says and, with
+    // a callback, its own loop; the request stays valid until the callback.
     unsafe {
         let len = match address_len(c_int::from((*addr).sa_family)) {
             Ok(len) => len,

@@ -1,24 +1,27 @@
-//! How the C face reaches the engine behind a `uv_loop_t`.
+//! Access to the engine behind a `uv_loop_t`.
+//!
+//! At most one reference to an engine exists at a time, and none while user code runs. Debug builds
+//! assert the former.
 
 use crate::abi::{uv_handle_t, uv_loop_t};
 use blacklight_engine::{Engine, Errno, IdleTime, Key, Mailbox, Token};
 use blacklight_sys::fallible::Arc;
 use std::ffi::c_int;
 
-/// What `internal_fields` points to.
+/// The state that `internal_fields` points to.
 pub struct LoopState {
     pub(crate) engine: Engine,
     /// How many calls of `uv_run` are on the stack, one inside the other.
     pub(crate) runs: u32,
-    /// What other threads use of the loop, which must not be reached through the engine.
+    /// The part of the loop that other threads use, which they must not reach through the engine.
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) idle_time: Arc<IdleTime>,
-    /// Whether the engine is lent, so that tests see where that is asked for twice.
+    /// Whether the engine is lent, so that debug builds notice a second loan.
     #[cfg(debug_assertions)]
     pub(crate) is_lent: std::cell::Cell<bool>,
 }
 
-/// Says that the engine is lent, as long as this is there.
+/// Marks the engine as lent until this is dropped.
 #[cfg(debug_assertions)]
 struct Lent(*const std::cell::Cell<bool>);
 
@@ -28,7 +31,7 @@ impl Lent {
     ///
     /// As [`with`], and the loop stays until this is dropped.
     unsafe fn new(loop_: *const uv_loop_t) -> Lent {
-        // SAFETY: the caller vouches for the loop.
+        // SAFETY: the caller guarantees the loop.
         unsafe {
             let is_lent = &raw const (*(*loop_).internal_fields).is_lent;
             assert!(!(*is_lent).replace(true), "the engine is lent twice");
@@ -40,7 +43,7 @@ impl Lent {
 #[cfg(debug_assertions)]
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: whoever made it has vouched for it.
+        // SAFETY: `new`'s caller guarantees that the loop still exists.
         unsafe { (*self.0).set(false) };
     }
 }
@@ -53,8 +56,8 @@ impl Drop for Lent {
 /// `loop_` is an initialised loop, used by this thread alone, and `f` calls no user code.
 #[inline(always)]
 pub(crate) unsafe fn with<R>(loop_: *mut uv_loop_t, f: impl FnOnce(&mut Engine) -> R) -> R {
-    // SAFETY: the caller vouches for the loop. No other reference to the engine exists:
-    // they are made here only, and none outlives the call, in which no user code runs.
+    // SAFETY: the caller guarantees the loop. No other reference to the engine exists: only this
+    // module makes them, and none outlives the call, in which no user code runs.
     unsafe {
         #[cfg(debug_assertions)]
         let _lent = Lent::new(loop_);
@@ -63,7 +66,7 @@ pub(crate) unsafe fn with<R>(loop_: *mut uv_loop_t, f: impl FnOnce(&mut Engine) 
         let result = f(engine);
         (*loop_).active_handles = engine.active_handles();
         (*loop_).active_reqs.count = engine.active_requests();
-        // Any address will do: nobody may follow it.
+        // Programs only compare the pointer with null, so any address will do.
         (*loop_).closing_handles = match engine.has_closing() {
             true => std::ptr::dangling_mut(),
             false => std::ptr::null_mut(),
@@ -72,15 +75,15 @@ pub(crate) unsafe fn with<R>(loop_: *mut uv_loop_t, f: impl FnOnce(&mut Engine) 
     }
 }
 
-/// Lends the loop's engine to `f`, which only looks. Nothing of the loop is written: threads that
-/// ask what is not theirs to ask, as some programs' do, change nothing by it.
+/// Lends the loop's engine to `f` for reading. Nothing of the loop is written: some programs query
+/// a loop from a thread that does not own it, and must not change it by that.
 ///
 /// # Safety
 ///
 /// As [`with`].
 #[inline(always)]
 pub(crate) unsafe fn look<R>(loop_: *const uv_loop_t, f: impl FnOnce(&Engine) -> R) -> R {
-    // SAFETY: the caller vouches for the loop, and no user code runs meanwhile.
+    // SAFETY: the caller guarantees the loop, and no user code runs meanwhile.
     unsafe { f(&(*(*loop_).internal_fields).engine) }
 }
 
@@ -94,7 +97,7 @@ pub(crate) unsafe fn look_at_handle<R>(
     handle: *const uv_handle_t,
     f: impl FnOnce(&Engine, Key) -> R,
 ) -> R {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         let key = Key::from_bits((*handle).key);
         look((*handle).loop_, |engine| f(engine, key))
@@ -111,20 +114,20 @@ pub(crate) unsafe fn with_handle<R>(
     handle: *const uv_handle_t,
     f: impl FnOnce(&mut Engine, Key) -> R,
 ) -> R {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         let key = Key::from_bits((*handle).key);
         with((*handle).loop_, |engine| f(engine, key))
     }
 }
 
-/// Fills in what all handles have in common.
+/// Fills in the fields that all handles have in common.
 ///
 /// # Safety
 ///
 /// `handle` is writable memory of at least a `uv_handle_t`'s size.
 pub(crate) unsafe fn init(handle: *mut uv_handle_t, loop_: *mut uv_loop_t, type_: c_int, key: Key) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         (*handle).loop_ = loop_;
         (*handle).type_ = type_;
@@ -144,7 +147,7 @@ pub(crate) fn handle<T>(token: Token) -> *mut T {
     std::ptr::with_exposed_provenance_mut(token.0 as usize)
 }
 
-/// A result in libuv's numbers.
+/// A result as one of libuv's error codes.
 #[inline]
 pub(crate) fn code(result: Result<(), Errno>) -> c_int {
     match result {

@@ -1,4 +1,5 @@
-//! The environment, which C programs are to keep other threads away from meanwhile.
+//! The environment. libuv requires C programs to keep other threads from changing it during these
+//! calls.
 
 use crate::engine::code;
 use crate::packed::Packed;
@@ -22,7 +23,7 @@ unsafe extern "C" fn uv_os_getenv(
     buffer: *mut c_char,
     size: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller vouches for its name, its buffer and the environment.
+    // SAFETY: the caller upholds the contracts name, its buffer and the environment.
     unsafe {
         text::fill(buffer, size, || {
             env::get(text::read(name)?)?.ok_or(Errno::ENOENT)
@@ -32,14 +33,14 @@ unsafe extern "C" fn uv_os_getenv(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_setenv(name: *const c_char, value: *const c_char) -> c_int {
-    // SAFETY: the caller gives us C strings and vouches for the environment.
+    // SAFETY: the caller passes C strings and guarantees the environment.
     let set = || unsafe { env::set(text::read(name)?, text::read(value)?) };
     code(set())
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_unsetenv(name: *const c_char) -> c_int {
-    // SAFETY: the caller gives us a C string and vouches for the environment.
+    // SAFETY: the caller passes a C string and guarantees the environment.
     let unset = || unsafe { env::unset(text::read(name)?) };
     code(unset())
 }
@@ -49,12 +50,12 @@ unsafe extern "C" fn uv_os_environ(items: *mut *mut uv_env_item_t, count: *mut c
     if items.is_null() || count.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller vouches for the environment.
+    // SAFETY: the caller guarantees the environment.
     let variables = match unsafe { env::all() } {
         Ok(variables) => variables,
         Err(error) => return error.code(),
     };
-    // The `=` of a variable makes room for the NUL of its name.
+    // A variable's `=` leaves a byte for the NUL of its name.
     let bytes = variables.iter().map(|variable| variable.text.len() + 1);
     let packed = Packed::new(variables.len(), bytes.sum());
     let filled = packed.map(|mut packed| {
@@ -66,7 +67,7 @@ unsafe extern "C" fn uv_os_environ(items: *mut *mut uv_env_item_t, count: *mut c
             };
             packed.push(item);
         }
-        // SAFETY: the caller gives us room for both.
+        // SAFETY: the caller passes room for both.
         unsafe {
             *items = packed.finish();
             *count = variables.len() as c_int;
@@ -77,7 +78,7 @@ unsafe extern "C" fn uv_os_environ(items: *mut *mut uv_env_item_t, count: *mut c
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_free_environ(items: *mut uv_env_item_t, _count: c_int) {
-    // SAFETY: the items are from `uv_os_environ`.
+    // SAFETY: the caller passes the items that `uv_os_environ` returned.
     unsafe { alloc::free(items.cast()) }
 }
 
@@ -87,15 +88,15 @@ unsafe extern "C" fn uv_os_free_environ(items: *mut uv_env_item_t, _count: c_int
 ///
 /// No other thread changes the environment meanwhile.
 unsafe fn first(names: &[&std::ffi::CStr]) -> Result<Option<Vec<u8>>, Errno> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     let mut values = names.iter().map(|name| unsafe { env::get(name) });
     values.find_map(Result::transpose).transpose()
 }
 
-/// What the environment says, even if it is nothing, comes before what the system says.
+/// A variable that is set, even to nothing, takes precedence over the user database.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_homedir(buffer: *mut c_char, size: *mut usize) -> c_int {
-    // SAFETY: the caller vouches for its buffer and the environment.
+    // SAFETY: the caller upholds the contracts buffer and the environment.
     unsafe {
         text::fill(buffer, size, || match first(&[c"HOME"])? {
             Some(home) => Ok(home),
@@ -104,10 +105,10 @@ unsafe extern "C" fn uv_os_homedir(buffer: *mut c_char, size: *mut usize) -> c_i
     }
 }
 
-/// The directory's name is without a slash at its end. The room asked for counts with it.
+/// The name does not end in a slash, but the size required with `UV_ENOBUFS` counts the slash.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_tmpdir(buffer: *mut c_char, size: *mut usize) -> c_int {
-    // SAFETY: the caller vouches for its buffer and the environment.
+    // SAFETY: the caller upholds the contracts buffer and the environment.
     unsafe {
         let status = text::fill(buffer, size, || {
             let directory = first(&[c"TMPDIR", c"TMP", c"TEMP", c"TEMPDIR"])?;

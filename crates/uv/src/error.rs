@@ -5,13 +5,13 @@ use blacklight_engine::Errno;
 use blacklight_sys::fallible::Short;
 use std::ffi::{CStr, c_char, c_int};
 
-/// What is said of a code that nobody knows.
+/// The text for an unknown code.
 fn unknown(code: c_int) -> Short {
     Short::format(format_args!("Unknown system error {code}"))
 }
 
-/// A text that lives for ever: for a code that nobody knows it is made up, and leaks, as
-/// libuv's documentation warns.
+/// A text that lives for ever. The one for an unknown code is allocated and leaks, as libuv's
+/// documentation warns.
 fn permanent(known: Option<&'static CStr>, code: c_int) -> *const c_char {
     if let Some(text) = known {
         return text.as_ptr();
@@ -28,7 +28,7 @@ fn permanent(known: Option<&'static CStr>, code: c_int) -> *const c_char {
 /// # Safety
 ///
 /// `buffer` has room for `size` bytes.
-unsafe fn copied(
+unsafe fn copy_to(
     known: Option<&'static CStr>,
     code: c_int,
     buffer: *mut c_char,
@@ -56,8 +56,8 @@ extern "C" fn uv_err_name(code: c_int) -> *const c_char {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_err_name_r(code: c_int, buffer: *mut c_char, size: usize) -> *mut c_char {
-    // SAFETY: the caller vouches for its buffer.
-    unsafe { copied(Errno::from_code(code).name_c(), code, buffer, size) }
+    // SAFETY: the caller upholds the contracts buffer.
+    unsafe { copy_to(Errno::from_code(code).name_c(), code, buffer, size) }
 }
 
 #[unsafe(no_mangle)]
@@ -67,11 +67,11 @@ extern "C" fn uv_strerror(code: c_int) -> *const c_char {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_strerror_r(code: c_int, buffer: *mut c_char, size: usize) -> *mut c_char {
-    // SAFETY: the caller vouches for its buffer.
-    unsafe { copied(Errno::from_code(code).message_c(), code, buffer, size) }
+    // SAFETY: the caller upholds the contracts buffer.
+    unsafe { copy_to(Errno::from_code(code).message_c(), code, buffer, size) }
 }
 
-/// On Unix libuv's codes are negated errnos; one that is negative already stays.
+/// On Unix libuv's codes are negated errnos; a negative number is returned unchanged.
 #[unsafe(no_mangle)]
 extern "C" fn uv_translate_sys_error(sys_errno: c_int) -> c_int {
     match sys_errno > 0 {

@@ -1,10 +1,10 @@
 //! File system event handles.
 //!
-//! Beyond what libuv has on Linux, `UV_FS_EVENT_RECURSIVE` works: names are then relative to
-//! the directory that is watched. When the kernel's queue has overflowed, the callback is
-//! called without a name, with both `UV_RENAME` and `UV_CHANGE` and without an error: the
-//! handle goes on, and the program should look for itself. An error, such as `UV_ENOSPC` when
-//! there are no watches left for a new directory, comes with that directory's name.
+//! Beyond libuv on Linux, `UV_FS_EVENT_RECURSIVE` works: names are then relative to the watched
+//! directory. When the kernel's queue has overflowed, the callback gets no name, both `UV_RENAME`
+//! and `UV_CHANGE`, and no error: the handle goes on, and the program should rescan. An error, such
+//! as `UV_ENOSPC` when there are no watches left for a new directory, comes with that directory's
+//! name.
 
 use crate::abi::{UV_FS_EVENT, uv_fs_event_cb, uv_fs_event_t, uv_loop_t};
 use crate::{alloc, engine, text};
@@ -18,7 +18,7 @@ const SHORT: usize = 1024;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_fs_event_init(loop_: *mut uv_loop_t, handle: *mut uv_fs_event_t) -> c_int {
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(handle);
         match engine::with(loop_, |engine| engine.fs_event_init(token)) {
@@ -31,7 +31,7 @@ unsafe extern "C" fn uv_fs_event_init(loop_: *mut uv_loop_t, handle: *mut uv_fs_
     0
 }
 
-/// The other flags that libuv has are implemented nowhere, and ignored.
+/// libuv implements the other flags on no system; they are ignored.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_fs_event_start(
     handle: *mut uv_fs_event_t,
@@ -39,7 +39,7 @@ unsafe extern "C" fn uv_fs_event_start(
     path: *const c_char,
     flags: c_uint,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle and a C string.
+    // SAFETY: the caller passes a handle and a C string.
     unsafe {
         let path = match text::read(path) {
             Ok(path) => path,
@@ -67,7 +67,7 @@ unsafe extern "C" fn uv_fs_event_start(
 /// Stopping a handle that is not started, or that is closing, is no error.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_fs_event_stop(handle: *mut uv_fs_event_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         let _ = engine::with_handle(handle.cast(), |engine, key| engine.fs_event_stop(key));
         stopped(handle);
@@ -75,13 +75,13 @@ unsafe extern "C" fn uv_fs_event_stop(handle: *mut uv_fs_event_t) -> c_int {
     0
 }
 
-/// Gives back what `uv_fs_event_start` kept.
+/// Frees the path that `uv_fs_event_start` copied.
 ///
 /// # Safety
 ///
 /// `handle` is stopped or closing.
 pub(crate) unsafe fn stopped(handle: *mut uv_fs_event_t) {
-    // SAFETY: the caller vouches for it; the path came from `alloc`.
+    // SAFETY: the caller upholds the contract; the path came from `alloc`.
     unsafe {
         alloc::free((*handle).path.cast());
         (*handle).path = std::ptr::null_mut();
@@ -94,7 +94,7 @@ unsafe extern "C" fn uv_fs_event_getpath(
     buffer: *mut c_char,
     size: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle and a buffer. The path is ours while it is there.
+    // SAFETY: the caller passes a handle and a buffer. A path that is not null came from `alloc`.
     unsafe {
         if (*handle).path.is_null() && !size.is_null() {
             *size = 0;
@@ -105,22 +105,22 @@ unsafe extern "C" fn uv_fs_event_getpath(
     }
 }
 
-/// Something has happened.
+/// Calls the program's callback for an event.
 ///
 /// # Safety
 ///
-/// `handle` is started, and this is an event of its own, fresh from the engine.
-pub(crate) unsafe fn happened(handle: *mut uv_fs_event_t, result: Result<Change, Errno>) {
+/// `handle` is started, and the engine has just returned this event for it.
+pub(crate) unsafe fn changed(handle: *mut uv_fs_event_t, result: Result<Change, Errno>) {
     let (events, status) = match result {
         Ok(change) => (change.bits() as c_int, 0),
         Err(error) => (0, error.code()),
     };
     let mut short = [0u8; SHORT];
-    // SAFETY: the caller vouches for the handle, which the callback may close and free. The
-    // name is copied first, since the engine's own is not for others to keep.
+    // SAFETY: the caller guarantees the handle, which the callback may close and free. The name is
+    // copied first, since the engine's copy does not outlive the loan.
     unsafe {
         let Some(cb) = (*handle).cb else { return };
-        // Not of the program's allocator, which must not be called while the engine is lent.
+        // Not from the program's allocator, which must not run while the engine is lent.
         let mut long = Vec::new();
         let name = engine::with((*handle).handle.loop_, |engine| {
             match engine.fs_event_name() {

@@ -1,17 +1,17 @@
-//! `uv_fs_poll_t`: watching a file by asking about it again and again.
+//! `uv_fs_poll_t`: watches a file by calling `stat` at an interval.
 //!
-//! To the engine this is a custom handle: it is walked over, referenced and closed like any
-//! other. What it does is in a [`Watch`], made by each start: a hidden timer and a request that
-//! take turns. The timer runs for what is left of the interval; then the request asks a worker
-//! about the file; then the answer is compared, and the timer runs again.
+//! To the engine this is a custom handle, which is walked, referenced and closed like any other.
+//! Each start makes a [`Watch`]: a hidden timer and a request that alternate. The timer runs for
+//! the rest of the interval; then the request has a worker call `stat`; then the result is compared
+//! with the last one, and the timer starts again.
 //!
-//! A watch belongs to its handle until that is stopped. If its request is on its way then, or
-//! its callback is running, it is an *orphan* and frees itself at the end of that; meanwhile it
-//! holds the handle, so that the handle's close callback comes after the last request is done.
+//! A watch belongs to its handle until the handle stops. A watch whose request is pending then, or
+//! whose callback is running, becomes an *orphan* and frees itself afterwards; until then it holds
+//! the handle, so that the handle's close callback comes after the last request is done.
 //!
-//! What the callback hears: nothing about the first answer unless it is an error; then every
-//! change from one answer to another that differs, every error after something else, and every
-//! answer after an error. What was last known of the file stays known through errors.
+//! The callback is not called for the first result unless that is an error. It is then called for
+//! every change between two results, every error that differs from the last result, and every
+//! success after an error. The metadata last seen is kept through errors.
 
 use crate::abi::{UV_FS_POLL, uv_handle_t, uv_loop_t, uv_timer_t};
 use crate::fs::abi::{uv_fs_t, uv_stat_t};
@@ -21,49 +21,49 @@ use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::mem::{offset_of, zeroed};
 use std::ptr::null_mut;
 
-/// Called when something has changed: the status, what was known before, and what is now.
+/// Called for a change: the status, the previous metadata, and the present one.
 pub type uv_fs_poll_cb =
     Option<unsafe extern "C" fn(*mut uv_fs_poll_t, c_int, *const uv_stat_t, *const uv_stat_t)>;
 
-/// A handle that watches a file by asking.
+/// A handle that polls a file's metadata.
 #[repr(C)]
 pub struct uv_fs_poll_t {
     handle: uv_handle_t,
-    /// What the handle does while it is started, else null.
+    /// The watch of a started handle, else null.
     pub(crate) watch: *mut Watch,
 }
 
-/// What a worker has last said about the file.
+/// The last result of `stat`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum Outcome {
     None,
-    /// It is in `Watch::known`.
+    /// The metadata is in `Watch::known`.
     File,
     Error(c_int),
 }
 
-/// What a started handle does. The path follows in the same memory.
+/// The state of a started handle. The path follows in the same memory.
 #[repr(C)]
 pub(crate) struct Watch {
     handle: *mut uv_fs_poll_t,
-    /// As C programs know timers, since that is what the loop calls; the engine's is hidden.
+    /// A C timer, since that is the type that the loop dispatches; the engine's timer is hidden.
     timer: uv_timer_t,
     req: uv_fs_t,
     cb: uv_fs_poll_cb,
     interval_ms: u64,
     /// When the last round began.
     began_ms: u64,
-    last: Answer,
+    last: Outcome,
     known: uv_stat_t,
-    /// Whether the request is on its way or the callback is running.
+    /// Whether the request is pending or the callback is running.
     busy: bool,
-    /// Whether the handle has let go of it.
+    /// Whether the handle has given up the watch.
     orphan: bool,
     path_len: usize,
     path: [c_char; 0],
 }
 
-/// What is known of a file that is not there.
+/// The metadata of a file that does not exist.
 static NOTHING: uv_stat_t = uv_stat_t::ZERO;
 
 /// The watch around one of its parts.
@@ -72,7 +72,7 @@ static NOTHING: uv_stat_t = uv_stat_t::ZERO;
 ///
 /// `part` is the part of a watch at that offset.
 unsafe fn watch_of<T>(part: *mut T, offset: usize) -> *mut Watch {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { part.byte_sub(offset).cast() }
 }
 
@@ -94,8 +94,8 @@ impl Watch {
         if watch.is_null() {
             return Err(Errno::ENOMEM);
         }
-        // SAFETY: there is room for the watch and the path behind it. All zeros are valid for
-        // the C structs; the caller vouches for the handle.
+        // SAFETY: there is room for the watch and the path behind it. All zeros are valid for the C
+        // structs; the caller guarantees the handle.
         unsafe {
             let loop_ = (*handle).handle.loop_;
             watch.write(Watch {
@@ -105,7 +105,7 @@ impl Watch {
                 cb,
                 interval_ms,
                 began_ms: 0,
-                last: Answer::None,
+                last: Outcome::None,
                 known: NOTHING,
                 busy: false,
                 orphan: false,
@@ -131,20 +131,20 @@ impl Watch {
 
     /// # Safety
     ///
-    /// The watch is there.
+    /// `watch` is valid.
     unsafe fn path(watch: *mut Watch) -> *const c_char {
         // SAFETY: the path is behind the watch.
         unsafe { (&raw const (*watch).path).cast() }
     }
 
-    /// Sends the request on its way, which holds the handle meanwhile.
+    /// Submits the request, which holds the handle until it is done.
     ///
     /// # Safety
     ///
-    /// The watch is not busy and no orphan.
-    unsafe fn ask(watch: *mut Watch) -> Result<(), Errno> {
-        // SAFETY: the caller vouches for it; the path and the request live until the request is
-        // done, as the watch does.
+    /// The watch is neither busy nor an orphan.
+    unsafe fn submit(watch: *mut Watch) -> Result<(), Errno> {
+        // SAFETY: the caller upholds the contract; a busy watch, and with it the path and the
+        // request, lives until the request is done.
         unsafe {
             let handle = (&raw mut (*(*watch).handle).handle).cast_const();
             (*watch).began_ms = engine::with_handle(handle, |engine, key| {
@@ -152,10 +152,10 @@ impl Watch {
                 Ok::<_, Errno>(engine.now())
             })?;
             let req = &raw mut (*watch).req;
-            let sent = fs::stat_for(req, (*handle).loop_, Watch::path(watch), answered);
+            let sent = fs::stat_for(req, (*handle).loop_, Watch::path(watch), stat_done);
             match sent {
                 0 => (*watch).busy = true,
-                _ => Watch::let_go(watch),
+                _ => Watch::release_handle(watch),
             }
             match sent {
                 0 => Ok(()),
@@ -164,13 +164,14 @@ impl Watch {
         }
     }
 
-    /// Lets the handle go that the request has held.
+    /// Releases the handle that the request has held.
     ///
     /// # Safety
     ///
     /// The watch holds its handle.
-    unsafe fn let_go(watch: *mut Watch) {
-        // SAFETY: the caller vouches for it, so the handle is still there.
+    unsafe fn release_handle(watch: *mut Watch) {
+        // SAFETY: the caller guarantees that the watch holds its handle, so the handle still
+        // exists.
         unsafe {
             let handle = (&raw mut (*(*watch).handle).handle).cast_const();
             let released = engine::with_handle(handle, |engine, key| engine.custom_release(key));
@@ -178,13 +179,13 @@ impl Watch {
         }
     }
 
-    /// Starts the timer for what is left of the interval.
+    /// Starts the timer for the rest of the interval.
     ///
     /// # Safety
     ///
-    /// The watch is no orphan.
-    unsafe fn rest(watch: *mut Watch) {
-        // SAFETY: the caller vouches for it.
+    /// The watch is not an orphan.
+    unsafe fn start_timer(watch: *mut Watch) {
+        // SAFETY: the caller upholds the contract.
         unsafe {
             let (began, interval) = ((*watch).began_ms, (*watch).interval_ms);
             let timer = &raw const (*watch).timer.handle;
@@ -193,26 +194,27 @@ impl Watch {
                 engine.timer_start(key, interval - passed, 0)
             });
             if started.is_err() && !(*watch).busy {
-                // There is no memory to wait; to ask too early is better than never again.
-                let _ = Watch::ask(watch);
+                // The timer has no memory; polling too early is better than never again.
+                let _ = Watch::submit(watch);
             }
         }
     }
 
-    /// Takes the handle away: nothing happens from now on, except what is on its way.
+    /// Separates the watch from its handle: cancels what is pending, and frees the watch when it is
+    /// idle.
     ///
     /// # Safety
     ///
-    /// The watch is its handle's no more.
+    /// The handle does not point to the watch any more.
     unsafe fn abandon(watch: *mut Watch) {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             engine::with_handle(&raw const (*watch).timer.handle, |engine, key| {
                 engine.hidden_timer_remove(key);
             });
             if (*watch).busy {
                 (*watch).orphan = true;
-                // If no worker has it yet, none needs to.
+                // Has no effect once a worker has begun the request.
                 work::uv_cancel((&raw mut (*watch).req).cast());
             } else {
                 alloc::free(watch.cast());
@@ -220,82 +222,83 @@ impl Watch {
         }
     }
 
-    /// Compares an answer with the one before, and says what the callback is to hear.
+    /// Compares a result with the last one. Returns the status for the callback, if it is to be
+    /// called.
     ///
     /// # Safety
     ///
     /// The watch's request is done.
     unsafe fn compare(watch: *mut Watch) -> Option<c_int> {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
-            let answer = match (*watch).req.result {
-                error if error < 0 => Answer::Error(error as c_int),
-                _ => Answer::File,
+            let outcome = match (*watch).req.result {
+                error if error < 0 => Outcome::Error(error as c_int),
+                _ => Outcome::File,
             };
-            match (std::mem::replace(&mut (*watch).last, answer), answer) {
-                (before, Answer::Error(error)) => (before != answer).then_some(error),
-                (Answer::None, _) => None,
-                (Answer::Error(_), _) => Some(0),
-                (Answer::File, _) => differs(&(*watch).known, &(*watch).req.statbuf).then_some(0),
+            match (std::mem::replace(&mut (*watch).last, outcome), outcome) {
+                (before, Outcome::Error(error)) => (before != outcome).then_some(error),
+                (Outcome::None, _) => None,
+                (Outcome::Error(_), _) => Some(0),
+                (Outcome::File, _) => differs(&(*watch).known, &(*watch).req.statbuf).then_some(0),
             }
         }
     }
 }
 
-/// Whether something about the file has changed. Reading it is no change, so the access time
-/// does not count; nor do the blocks, which the kernel may arrange as it likes, and whatever
-/// cannot change without the change time.
+/// Whether the file has changed. The access time does not count, since reading is no change; nor do
+/// the blocks, which the kernel may rearrange, nor fields that cannot change without the change
+/// time.
 fn differs(before: &uv_stat_t, now: &uv_stat_t) -> bool {
-    let what = |stat: &uv_stat_t| {
+    let fields = |stat: &uv_stat_t| {
         let times = [stat.st_mtim, stat.st_ctim, stat.st_birthtim];
         let file = [stat.st_dev, stat.st_ino, stat.st_mode, stat.st_size];
         (times, file, [stat.st_uid, stat.st_gid])
     };
-    what(before) != what(now)
+    fields(before) != fields(now)
 }
 
-/// The interval is over.
+/// The interval has elapsed.
 unsafe extern "C" fn timer_due(timer: *mut uv_timer_t) {
-    // SAFETY: only watches have timers with this callback, and one that is removed is not due.
+    // SAFETY: only watches have timers with this callback, and a removed timer does not fire.
     unsafe {
         let watch = watch_of(timer, offset_of!(Watch, timer));
-        if Watch::ask(watch).is_err() {
-            // There is no memory to ask now; perhaps there is later.
-            Watch::rest(watch);
+        if Watch::submit(watch).is_err() {
+            // There is no memory for the request; try again after the interval.
+            Watch::start_timer(watch);
         }
     }
 }
 
-/// A worker has answered, or the request was cancelled.
-unsafe extern "C" fn answered(req: *mut uv_fs_t) {
-    // SAFETY: only watches have requests with this callback, and live until it is done. The
-    // handle is held, so that it is still there.
+/// The request is done or was cancelled.
+unsafe extern "C" fn stat_done(req: *mut uv_fs_t) {
+    // SAFETY: only watches have requests with this callback, and a busy watch lives until it
+    // returns. The watch holds the handle, which therefore still exists.
     unsafe {
         let watch = watch_of(req, offset_of!(Watch, req));
         if !(*watch).orphan {
             if let Some(status) = Watch::compare(watch) {
-                tell(watch, status);
+                call_back(watch, status);
             }
-            if (*watch).last == Answer::File {
+            if (*watch).last == Outcome::File {
                 (*watch).known = (*watch).req.statbuf;
             }
         }
-        Watch::let_go(watch);
+        Watch::release_handle(watch);
         (*watch).busy = false;
         match (*watch).orphan {
             true => alloc::free(watch.cast()),
-            false => Watch::rest(watch),
+            false => Watch::start_timer(watch),
         }
     }
 }
 
-/// Calls the program, which may stop or close the handle.
+/// Calls the program's callback, which may stop or close the handle.
 ///
 /// # Safety
 ///
-/// The watch is busy and no orphan.
-unsafe fn tell(watch: *mut Watch, status: c_int) {
-    // SAFETY: the caller vouches for it; a busy watch outlives the call.
+/// The watch is busy and not an orphan.
+unsafe fn call_back(watch: *mut Watch, status: c_int) {
+    // SAFETY: the caller upholds the contract; a busy watch outlives the call.
     unsafe {
         let now = match status {
             0 => &raw const (*watch).req.statbuf,
@@ -309,7 +312,7 @@ unsafe fn tell(watch: *mut Watch, status: c_int) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_fs_poll_init(loop_: *mut uv_loop_t, handle: *mut uv_fs_poll_t) -> c_int {
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(handle);
         match engine::with(loop_, |engine| engine.custom_init(token)) {
@@ -321,7 +324,7 @@ unsafe extern "C" fn uv_fs_poll_init(loop_: *mut uv_loop_t, handle: *mut uv_fs_p
     0
 }
 
-/// Starting a handle that is started does nothing, whatever it is asked to watch.
+/// Starting a handle that is started does nothing, even with another path.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_fs_poll_start(
     handle: *mut uv_fs_poll_t,
@@ -329,7 +332,7 @@ unsafe extern "C" fn uv_fs_poll_start(
     path: *const c_char,
     interval: c_uint,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle and a path.
+    // SAFETY: the caller passes a handle and a path.
     unsafe {
         let key = Key::from_bits((*handle).handle.key);
         let loop_ = (*handle).handle.loop_;
@@ -344,7 +347,7 @@ unsafe extern "C" fn uv_fs_poll_start(
             Ok(watch) => watch,
             Err(error) => return error.code(),
         };
-        if let Err(error) = Watch::ask(watch) {
+        if let Err(error) = Watch::submit(watch) {
             Watch::abandon(watch);
             return error.code();
         }
@@ -357,7 +360,7 @@ unsafe extern "C" fn uv_fs_poll_start(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_fs_poll_stop(handle: *mut uv_fs_poll_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         let _ = engine::with_handle(handle.cast(), |engine, key| {
             engine.custom_set_active(key, false)
@@ -367,13 +370,13 @@ unsafe extern "C" fn uv_fs_poll_stop(handle: *mut uv_fs_poll_t) -> c_int {
     0
 }
 
-/// The handle's own part of stopping and closing.
+/// Gives up the handle's watch, for stopping and closing.
 ///
 /// # Safety
 ///
-/// The handle is initialised and, to the engine, not active any more.
+/// The handle is initialised and, to the engine, not active.
 pub(crate) unsafe fn closed(handle: *mut uv_fs_poll_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let watch = std::mem::replace(&mut (*handle).watch, null_mut());
         if !watch.is_null() {
@@ -388,7 +391,7 @@ unsafe extern "C" fn uv_fs_poll_getpath(
     buffer: *mut c_char,
     size: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle, and a buffer of that size.
+    // SAFETY: the caller passes a handle, and a buffer of that size.
     unsafe {
         let watch = (*handle).watch;
         if watch.is_null() {

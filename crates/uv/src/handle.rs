@@ -1,4 +1,4 @@
-//! What all handles have in common.
+//! Functions for all kinds of handles.
 
 use crate::abi::UV_FS_EVENT;
 use crate::abi::{
@@ -27,42 +27,42 @@ extern "C" fn uv_handle_type_name(type_: c_int) -> *const c_char {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_handle_get_type(handle: *const uv_handle_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { (*handle).type_ }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_handle_get_data(handle: *const uv_handle_t) -> *mut c_void {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { (*handle).data }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_handle_get_loop(handle: *const uv_handle_t) -> *mut uv_loop_t {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { (*handle).loop_ }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_handle_set_data(handle: *mut uv_handle_t, data: *mut c_void) {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { (*handle).data = data }
 }
 
-/// Whether a loop knows the handle. Programs ask about zeroed memory, too, and about handles that
-/// were closed and whose loop is gone.
+/// Whether a loop knows the handle. Programs also pass zeroed memory, and handles that were closed
+/// and whose loop is gone.
 ///
 /// # Safety
 ///
 /// `handle` is initialised or zeroed.
 unsafe fn is_known(handle: *const uv_handle_t) -> bool {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { !(*handle).loop_.is_null() && (*handle).flags & UV_HANDLE_CLOSED == 0 }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_is_active(handle: *const uv_handle_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         let active =
             is_known(handle) && engine::look_at_handle(handle, |engine, key| engine.is_active(key));
@@ -72,13 +72,13 @@ unsafe extern "C" fn uv_is_active(handle: *const uv_handle_t) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_is_closing(handle: *const uv_handle_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { c_int::from((*handle).flags & UV_HANDLE_CLOSING != 0) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_ref(handle: *mut uv_handle_t) {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         if is_known(handle) {
             engine::with_handle(handle, |engine, key| engine.reference(key));
@@ -88,7 +88,7 @@ unsafe extern "C" fn uv_ref(handle: *mut uv_handle_t) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_unref(handle: *mut uv_handle_t) {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         if is_known(handle) {
             engine::with_handle(handle, |engine, key| engine.unreference(key));
@@ -98,7 +98,7 @@ unsafe extern "C" fn uv_unref(handle: *mut uv_handle_t) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         let referenced = is_known(handle)
             && engine::look_at_handle(handle, |engine, key| engine.has_reference(key));
@@ -106,10 +106,10 @@ unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
     }
 }
 
-/// Closing a handle that is closing already does nothing: its callback is on its way.
+/// Closing a handle that is closing already does nothing: its callback is pending.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_close_cb) {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         let closes = is_known(handle)
             && engine::with_handle(handle, |engine, key| engine.close(key)).is_ok();
@@ -132,7 +132,7 @@ pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn uv_fileno(handle: *const uv_handle_t, fd: *mut c_int) -> c_int {
-    // SAFETY: the caller gives us a handle and room for a descriptor.
+    // SAFETY: the caller passes a handle and room for a descriptor.
     unsafe {
         let found = match (*handle).type_ {
             UV_POLL | UV_UDP | UV_TCP | UV_NAMED_PIPE | UV_TTY if !is_known(handle) => {
@@ -153,10 +153,10 @@ pub(crate) unsafe extern "C" fn uv_fileno(handle: *const uv_handle_t, fd: *mut c
 ///
 /// # Safety
 ///
-/// The loop is the caller's own, and `stream` is open or null, which means standard error.
+/// The caller owns the loop, and `stream` is open or null, which means standard error.
 pub(crate) unsafe fn print(loop_: *mut uv_loop_t, stream: *mut libc::FILE, only_active: bool) {
     let line = |handle: *mut uv_handle_t| {
-        // SAFETY: the walk gives us handles of the loop.
+        // SAFETY: the walk yields handles of the loop.
         let (referenced, active, type_) = unsafe {
             let flags = engine::with_handle(handle, |engine, key| {
                 (engine.has_reference(key), engine.is_active(key))
@@ -171,7 +171,7 @@ pub(crate) unsafe fn print(loop_: *mut uv_loop_t, stream: *mut libc::FILE, only_
         let (referenced, active) = (mark(referenced, 'R'), mark(active, 'A'));
         let text = format_args!("[{referenced}{active}-] {name:8} {handle:p}\n");
         let text = Short::format(text);
-        // SAFETY: the text ends in a NUL; the caller vouches for the stream.
+        // SAFETY: the text ends in a NUL; the caller guarantees the stream.
         unsafe {
             match stream.is_null() {
                 true => drop(libc::write(
@@ -183,6 +183,22 @@ pub(crate) unsafe fn print(loop_: *mut uv_loop_t, stream: *mut libc::FILE, only_
             }
         }
     };
-    // SAFETY: the caller vouches for the loop.
+    // SAFETY: the caller guarantees the loop.
     unsafe { loop_::for_each_handle(loop_, line) }
+}
+
+/// Completes the closing of a handle.
+///
+/// # Safety
+///
+/// `handle` is closing, and the engine has let go of it.
+#[inline(always)]
+pub(crate) unsafe fn closed(handle: *mut uv_handle_t) {
+    // SAFETY: the caller guarantees the handle, which the callback may free.
+    unsafe {
+        (*handle).flags |= UV_HANDLE_CLOSED;
+        if let Some(cb) = (*handle).close_cb {
+            cb(handle);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The machine: its names, how long it is up and how busy it is.
+//! The machine: its names, its uptime and its load.
 
 use crate::text;
 use blacklight_engine::Errno;
@@ -21,10 +21,10 @@ unsafe extern "C" fn uv_os_uname(buffer: *mut uv_utsname_t) -> c_int {
     }
     let names = host::names();
     let put = |name: &CStr, room: *mut [c_char; 256]| {
-        // SAFETY: Linux has names of up to 64 bytes. The caller gives us room for more.
+        // SAFETY: Linux has names of up to 64 bytes. The caller's fields have 256.
         unsafe { text::write(room.cast(), &name.to_bytes()[..name.count_bytes().min(255)]) }
     };
-    // SAFETY: the caller gives us room for the names.
+    // SAFETY: the caller passes room for the names.
     unsafe {
         put(names.sysname(), &raw mut (*buffer).sysname);
         put(names.release(), &raw mut (*buffer).release);
@@ -36,7 +36,7 @@ unsafe extern "C" fn uv_os_uname(buffer: *mut uv_utsname_t) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_gethostname(buffer: *mut c_char, size: *mut usize) -> c_int {
-    // SAFETY: the caller vouches for its buffer.
+    // SAFETY: the caller upholds the contracts buffer.
     unsafe { text::fill(buffer, size, host::hostname) }
 }
 
@@ -45,13 +45,13 @@ unsafe extern "C" fn uv_uptime(uptime: *mut c_double) -> c_int {
     if uptime.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us room for a number.
+    // SAFETY: the caller passes room for a number.
     unsafe { uptime.write(host::uptime()) };
     0
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loadavg(averages: *mut [c_double; 3]) {
-    // SAFETY: the caller gives us room for three numbers.
+    // SAFETY: the caller passes room for three numbers.
     unsafe { averages.write(host::load_averages()) }
 }

@@ -8,7 +8,7 @@ use libc::{AF_INET, AF_INET6, in_addr, in6_addr, sockaddr, sockaddr_in, sockaddr
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// An address in the order of the network, as C keeps it.
+/// An IPv4 address in network byte order, as C stores it.
 fn v4_to_c(address: Ipv4Addr) -> in_addr {
     in_addr {
         s_addr: u32::from_ne_bytes(address.octets()),
@@ -25,12 +25,12 @@ fn v6_to_c(address: Ipv6Addr) -> in6_addr {
     }
 }
 
-/// The caller's struct is filled even if the text is no address, which is then all zeros.
+/// The caller's struct is filled even if the text is not an address: the address is then all zeros.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_ip4_addr(ip: *const c_char, port: c_int, addr: *mut sockaddr_in) -> c_int {
-    // SAFETY: the caller gives us a C string.
+    // SAFETY: the caller passes a C string.
     let parsed = unsafe { text::read(ip) }.and_then(|ip| inet::parse_v4(ip.to_bytes()));
-    // SAFETY: the caller gives us room for an address.
+    // SAFETY: the caller passes room for an address.
     unsafe {
         addr.write(sockaddr_in {
             sin_family: AF_INET as libc::sa_family_t,
@@ -42,14 +42,14 @@ unsafe extern "C" fn uv_ip4_addr(ip: *const c_char, port: c_int, addr: *mut sock
     code(parsed.map(drop))
 }
 
-/// As for IPv4. A zone that is the name of no interface counts as none.
+/// As for IPv4. A zone that names no interface is ignored.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_ip6_addr(ip: *const c_char, port: c_int, addr: *mut sockaddr_in6) -> c_int {
-    // SAFETY: the caller gives us a C string.
+    // SAFETY: the caller passes a C string.
     let ip = unsafe { text::read(ip) };
     let parsed = ip.and_then(|ip| inet::parse_v6(ip.to_bytes()));
     let zone = ip.ok().and_then(inet::zone);
-    // SAFETY: the caller gives us room for an address.
+    // SAFETY: the caller passes room for an address.
     unsafe {
         addr.write(sockaddr_in6 {
             sin6_family: AF_INET6 as libc::sa_family_t,
@@ -67,7 +67,7 @@ unsafe extern "C" fn uv_inet_pton(af: c_int, src: *const c_char, dst: *mut c_voi
     if src.is_null() || dst.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a C string, and room for an address of the family.
+    // SAFETY: the caller passes a C string, and room for an address of the family.
     unsafe {
         let parsed = match af {
             AF_INET => text::read(src)
@@ -82,7 +82,8 @@ unsafe extern "C" fn uv_inet_pton(af: c_int, src: *const c_char, dst: *mut c_voi
     }
 }
 
-/// Copies an address as text into the caller's buffer, or says `ENOSPC` and leaves it alone.
+/// Copies an address as text into the caller's buffer, or returns `ENOSPC` and leaves the buffer
+/// alone.
 ///
 /// # Safety
 ///
@@ -103,7 +104,7 @@ unsafe extern "C" fn uv_inet_ntop(
     dst: *mut c_char,
     size: usize,
 ) -> c_int {
-    // SAFETY: the caller gives us an address of the family and a buffer of that size.
+    // SAFETY: the caller passes an address of the family and a buffer of that size.
     unsafe {
         let address = match af {
             AF_INET => AddressText::v4(src.cast::<[u8; 4]>().read().into()),
@@ -116,19 +117,19 @@ unsafe extern "C" fn uv_inet_ntop(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_ip4_name(src: *const sockaddr_in, dst: *mut c_char, size: usize) -> c_int {
-    // SAFETY: the caller gives us an address and a buffer of that size.
+    // SAFETY: the caller passes an address and a buffer of that size.
     unsafe { put(AddressText::v4(v4_from_c((*src).sin_addr)), dst, size) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_ip6_name(src: *const sockaddr_in6, dst: *mut c_char, size: usize) -> c_int {
-    // SAFETY: the caller gives us an address and a buffer of that size.
+    // SAFETY: the caller passes an address and a buffer of that size.
     unsafe { put(AddressText::v6((*src).sin6_addr.s6_addr.into()), dst, size) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_ip_name(src: *const sockaddr, dst: *mut c_char, size: usize) -> c_int {
-    // SAFETY: the caller gives us an address of the family that it names.
+    // SAFETY: the caller passes an address of the family that it names.
     unsafe {
         match c_int::from((*src).sa_family) {
             AF_INET => uv_ip4_name(src.cast(), dst, size),
@@ -144,17 +145,17 @@ unsafe extern "C" fn uv_if_indextoname(
     buffer: *mut c_char,
     size: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller vouches for its buffer.
+    // SAFETY: the caller upholds the contracts buffer.
     unsafe { text::fill(buffer, size, || InterfaceName::of(ifindex)) }
 }
 
-/// What names an interface in the text of an address is its name, on all systems but Windows.
+/// On all systems but Windows, the zone of an address is the interface's name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_if_indextoiid(
     ifindex: c_uint,
     buffer: *mut c_char,
     size: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { uv_if_indextoname(ifindex, buffer, size) }
 }

@@ -8,7 +8,7 @@ use blacklight_sys::interfaces::{self, InterfaceAddress, SocketAddress};
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
-/// An address of either family, told apart by the first field.
+/// An address of either family; the first field tells which.
 #[repr(C)]
 #[derive(Clone, Copy)]
 union AnyAddress {
@@ -30,7 +30,7 @@ pub struct uv_interface_address_t {
 
 impl From<Option<SocketAddress>> for AnyAddress {
     fn from(address: Option<SocketAddress>) -> AnyAddress {
-        // A shorter address leaves zeros behind it.
+        // Zeros follow a shorter address.
         let mut any = AnyAddress { bytes: [0; 28] };
         match address {
             Some(SocketAddress::V4(v4)) => any.v4 = v4,
@@ -60,7 +60,7 @@ fn pack(addresses: &[InterfaceAddress]) -> Result<*mut uv_interface_address_t, E
     Ok(packed.finish())
 }
 
-/// On failure too, the caller's array is left empty.
+/// The caller's array is left empty on failure.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_interface_addresses(
     addresses: *mut *mut uv_interface_address_t,
@@ -71,7 +71,7 @@ unsafe extern "C" fn uv_interface_addresses(
     }
     let found = interfaces::all().and_then(|found| Ok((pack(&found)?, found.len())));
     let (array, len) = found.unwrap_or((null_mut(), 0));
-    // SAFETY: the caller gives us room for both.
+    // SAFETY: the caller passes room for both.
     unsafe {
         *addresses = array;
         *count = len as c_int;
@@ -84,6 +84,6 @@ unsafe extern "C" fn uv_free_interface_addresses(
     addresses: *mut uv_interface_address_t,
     _count: c_int,
 ) {
-    // SAFETY: the array is from `uv_interface_addresses`.
+    // SAFETY: the caller passes the array that `uv_interface_addresses` returned.
     unsafe { alloc::free(addresses.cast()) }
 }

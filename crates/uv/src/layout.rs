@@ -1,7 +1,7 @@
-//! The sizes and offsets of libuv's structs, checked when the library is built.
+//! The sizes and offsets of libuv's structs, asserted at compile time.
 //!
-//! They are those of libuv 1.53.0's headers for 64-bit Linux, and never change. Where a struct contains one of the C
-//! library's, its layout depends on the target: such numbers have names here.
+//! They are those of libuv 1.53.0's headers for 64-bit Linux, and never change. Where a struct
+//! contains one of the C library's, its layout depends on the target: such numbers have names here.
 
 use crate::abi::*;
 use crate::cpu::uv_cpu_info_t;
@@ -17,8 +17,8 @@ use crate::user::{uv_group_t, uv_passwd_t};
 use blacklight_sys::resolver::{NI_MAXHOST, NI_MAXSERV};
 use std::mem::offset_of;
 
-/// `uv_loop_t` has a mutex and a read-write lock of the C library's in front of `closing_handles`. The size
-/// of the mutex differs.
+/// `uv_loop_t` has a mutex and a read-write lock of the C library in front of `closing_handles`.
+/// The mutex's size depends on the target.
 const CLOSING_HANDLES: usize = match size_of::<libc::pthread_mutex_t>() {
     40 => 360,
     48 => 368,
@@ -26,7 +26,7 @@ const CLOSING_HANDLES: usize = match size_of::<libc::pthread_mutex_t>() {
 };
 const LOOP_SIZE: usize = CLOSING_HANDLES + 488;
 
-/// `uv_getnameinfo_t` has room for the longest name of a host, which the C library decides.
+/// `uv_getnameinfo_t` has room for the longest host name, whose length the C library decides.
 const NAME_INFO_SIZE: usize =
     (252 + NI_MAXHOST + NI_MAXSERV + size_of::<i32>()).next_multiple_of(8);
 

@@ -1,19 +1,18 @@
-//! `libuv.so.1` on the Blacklight engine: the C face.
+//! `libuv.so.1` on the Blacklight engine: the C interface.
 //!
-//! Every exported function does the same four things: it checks its arguments, decodes
-//! the handle's key from the C struct, makes one safe call into the engine, and turns the
-//! result into libuv's numbers. Whatever is unsafe about that is unsafe because C is:
-//! each function trusts its caller for what libuv's documentation asks of the caller, which
-//! is that pointers are valid, that handles were initialised and have not been freed, and
-//! that a loop is used by one thread at a time. Beyond that it trusts nobody.
+//! Every exported function does the same four things: it checks its arguments, reads the handle's
+//! key from the C struct, makes one safe call into the engine, and returns the result as libuv's
+//! error code. Each function relies on its caller for what libuv's documentation requires: pointers
+//! are valid, handles are initialised and not freed, and only one thread at a time uses a loop. It
+//! relies on the caller for nothing else.
 //!
 //! Rules of this crate:
 //!
 //! 1. **No reference to the engine is held while user code runs.** [`engine::with`] lends it
 //!    for the length of one call; `uv_run` calls back with nothing borrowed.
-//! 2. **C structs are touched by raw pointer only**, field by field, since their owner may
-//!    look at them at any time. [`abi`] describes them and lists the fields that programs
-//!    may look at; a constant assertion holds each to its offset.
+//! 2. **C structs are accessed by raw pointer only**, field by field, since the program may access
+//!    them at any time. [`abi`] describes them and lists the fields that programs may use; constant
+//!    assertions pin the offsets.
 //! 3. **Nothing unwinds into C**: the release profile aborts on panic, and so does Rust at
 //!    the border of an `extern "C"` function otherwise.
 //! 4. **Memory that C callers see or free** comes from [`alloc`], which honours

@@ -1,4 +1,4 @@
-//! Loops: making and closing them, and what one can ask of them.
+//! Loops: init, close, configuration and queries.
 
 use crate::abi::{uv_handle_t, uv_loop_t, uv_walk_cb};
 use crate::engine::{self, LoopState};
@@ -29,7 +29,7 @@ unsafe extern "C" fn uv_loop_init(loop_: *mut uv_loop_t) -> c_int {
         Ok(state) => state,
         Err(error) => return error.code(),
     };
-    // SAFETY: the caller gives us memory for a loop. `data` is the program's own and may
+    // SAFETY: the caller passes memory for a loop. `data` is the program's own and may
     // have been set before.
     unsafe {
         let data = (*loop_).data;
@@ -41,13 +41,13 @@ unsafe extern "C" fn uv_loop_init(loop_: *mut uv_loop_t) -> c_int {
     0
 }
 
-/// `UV_EBUSY` for a loop that has handles or requests, for one that is closed already (some programs
-/// close a loop until they get that answer), and inside a callback of `uv_run`, which needs the
-/// loop when the callback has returned.
+/// Returns `UV_EBUSY` for a loop that has handles or requests, for one that is closed already (some
+/// programs close a loop until they get that result), and inside a callback of `uv_run`, which
+/// needs the loop when the callback returns.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loop_close(loop_: *mut uv_loop_t) -> c_int {
-    // SAFETY: the caller gives us a loop, whose memory is the caller's own when it is closed,
-    // too. A loop that was closed already, or never opened, has no state.
+    // SAFETY: the caller passes a loop, whose memory stays the caller's after it is closed. A loop
+    // that is closed, or was never initialised, has no state.
     unsafe {
         let state = (*loop_).internal_fields;
         if state.is_null() || (*state).runs != 0 {
@@ -60,7 +60,7 @@ unsafe extern "C" fn uv_loop_close(loop_: *mut uv_loop_t) -> c_int {
         (*loop_).backend_fd = -1;
         alloc::unboxed(state);
     }
-    // The default loop can be opened anew after it was closed.
+    // `uv_default_loop` may initialise the default loop again.
     let _ = DEFAULT.compare_exchange(loop_, std::ptr::null_mut(), Relaxed, Relaxed);
     0
 }
@@ -71,7 +71,7 @@ unsafe extern "C" fn uv_loop_new() -> *mut uv_loop_t {
     if loop_.is_null() {
         return loop_;
     }
-    // SAFETY: this is memory for a loop; `uv_loop_init` keeps `data` as it finds it.
+    // SAFETY: `alloc` returned memory for a loop; `uv_loop_init` leaves `data` as it is.
     unsafe {
         (*loop_).data = std::ptr::null_mut();
         if uv_loop_init(loop_) != 0 {
@@ -85,8 +85,8 @@ unsafe extern "C" fn uv_loop_new() -> *mut uv_loop_t {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loop_delete(loop_: *mut uv_loop_t) {
     let is_default = loop_ == DEFAULT.load(Relaxed);
-    // SAFETY: the caller gives us a loop from `uv_loop_new` or `uv_default_loop`. One that
-    // is busy is left as it is: leaking it is better than pulling it from under its handles.
+    // SAFETY: the caller passes a loop from `uv_loop_new` or `uv_default_loop`. A busy loop leaks,
+    // as its handles still point to it.
     unsafe {
         if uv_loop_close(loop_) == 0 && !is_default {
             alloc::free(loop_.cast());
@@ -96,8 +96,8 @@ unsafe extern "C" fn uv_loop_delete(loop_: *mut uv_loop_t) {
 
 struct Storage(UnsafeCell<MaybeUninit<uv_loop_t>>);
 
-// SAFETY: it is only ever handed out as a raw pointer, and `uv_default_loop` is documented
-// not to be thread-safe.
+// SAFETY: the storage is only handed out as a raw pointer, and libuv documents `uv_default_loop` as
+// not thread-safe.
 unsafe impl Sync for Storage {}
 
 static STORAGE: Storage = Storage(UnsafeCell::new(MaybeUninit::zeroed()));
@@ -110,7 +110,7 @@ unsafe extern "C" fn uv_default_loop() -> *mut uv_loop_t {
         return open;
     }
     let loop_ = STORAGE.0.get().cast();
-    // SAFETY: the storage is large enough and zeroed, or has held a loop before.
+    // SAFETY: the storage is large enough, and is zeroed or has held a loop before.
     if unsafe { uv_loop_init(loop_) } != 0 {
         return std::ptr::null_mut();
     }
@@ -125,7 +125,7 @@ extern "C" fn uv_loop_size() -> usize {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loop_alive(loop_: *const uv_loop_t) -> c_int {
-    // SAFETY: the caller gives us a loop. Its own fields say it all.
+    // SAFETY: the caller passes a loop, whose own fields suffice.
     unsafe {
         c_int::from(
             (*loop_).active_handles != 0
@@ -140,22 +140,22 @@ const UV_LOOP_BLOCK_SIGNAL: c_int = 0;
 const UV_METRICS_IDLE_TIME: c_int = 1;
 const UV_LOOP_USE_IO_URING_SQPOLL: c_int = 2;
 
-/// Variadic in C, with one more argument at the most, and that an `int`: on the platforms
-/// that we run on it arrives in the same register.
+/// Variadic in C, with at most one more argument, an `int`: on the supported platforms that arrives
+/// in the same register.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loop_configure(
     loop_: *mut uv_loop_t,
     option: c_int,
     argument: c_int,
 ) -> c_int {
-    // SAFETY: the caller gives us a loop of its own.
+    // SAFETY: the caller passes its own loop.
     unsafe {
         engine::with(loop_, |engine| {
             match option {
                 UV_LOOP_BLOCK_SIGNAL if argument == libc::SIGPROF => engine.block_sigprof(),
                 UV_LOOP_BLOCK_SIGNAL => return Errno::EINVAL.code(),
                 UV_METRICS_IDLE_TIME => engine.measure_idle_time(),
-                // A permission, not a demand.
+                // A permission, not a requirement.
                 UV_LOOP_USE_IO_URING_SQPOLL => engine.ring_permit(),
                 _ => return Errno::ENOSYS.code(),
             }
@@ -166,7 +166,7 @@ unsafe extern "C" fn uv_loop_configure(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loop_fork(loop_: *mut uv_loop_t) -> c_int {
-    // SAFETY: the caller gives us a loop of its own.
+    // SAFETY: the caller passes its own loop.
     unsafe {
         let result = engine::with(loop_, |engine| engine.fork());
         mirror_backend_fd(loop_);
@@ -176,36 +176,36 @@ unsafe extern "C" fn uv_loop_fork(loop_: *mut uv_loop_t) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_stop(loop_: *mut uv_loop_t) {
-    // SAFETY: the caller gives us a loop of its own.
+    // SAFETY: the caller passes its own loop.
     unsafe { engine::with(loop_, |engine| engine.stop()) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_now(loop_: *const uv_loop_t) -> u64 {
-    // SAFETY: the caller gives us a loop of its own.
+    // SAFETY: the caller passes its own loop.
     unsafe { engine::look(loop_, |engine| engine.now()) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_update_time(loop_: *mut uv_loop_t) {
-    // SAFETY: the caller gives us a loop of its own.
+    // SAFETY: the caller passes its own loop.
     unsafe { engine::with(loop_, |engine| engine.update_time()) }
 }
 
-/// Writes down the poller's descriptor.
+/// Copies the poller's descriptor into the loop's public field.
 ///
 /// # Safety
 ///
-/// `loop_` is an initialised loop of the caller's.
+/// The caller owns `loop_`, which is initialised.
 unsafe fn mirror_backend_fd(loop_: *mut uv_loop_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { (*loop_).backend_fd = engine::look(loop_, |engine| engine.backend_fd().unwrap_or(-1)) }
 }
 
-/// Whoever asks may wait for the descriptor in ways of its own.
+/// The caller may wait for this descriptor by any means.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_backend_fd(loop_: *const uv_loop_t) -> c_int {
-    // SAFETY: the caller gives us a loop of its own.
+    // SAFETY: the caller passes its own loop.
     unsafe {
         if !engine::look(loop_, |engine| engine.is_embedded()) {
             engine::with(loop_.cast_mut(), |engine| engine.embed());
@@ -214,10 +214,11 @@ unsafe extern "C" fn uv_backend_fd(loop_: *const uv_loop_t) -> c_int {
     }
 }
 
-/// Zero until the loop has made its first turn, as in libuv, which registers its own descriptors then.
+/// Returns zero until the loop's first iteration, as libuv does, which registers its own
+/// descriptors then.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_backend_timeout(loop_: *const uv_loop_t) -> c_int {
-    // SAFETY: the caller gives us a loop of its own.
+    // SAFETY: the caller passes its own loop.
     let timeout = unsafe {
         engine::with(loop_.cast_mut(), |engine| {
             match engine.metrics().loop_count {
@@ -228,7 +229,7 @@ unsafe extern "C" fn uv_backend_timeout(loop_: *const uv_loop_t) -> c_int {
     };
     match timeout {
         None => -1,
-        // Rounded up: whoever sleeps that long finds the timer due.
+        // Rounded up, so that the timer is due after a sleep of that length.
         Some(ns) => ns.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int,
     }
 }
@@ -237,12 +238,12 @@ unsafe extern "C" fn uv_backend_timeout(loop_: *const uv_loop_t) -> c_int {
 ///
 /// # Safety
 ///
-/// The loop is the caller's own.
+/// The caller owns the loop.
 pub(crate) unsafe fn for_each_handle(
     loop_: *mut uv_loop_t,
     mut visit: impl FnMut(*mut uv_handle_t),
 ) {
-    // SAFETY: the caller vouches for the loop, and `visit` runs with nothing borrowed.
+    // SAFETY: the caller guarantees the loop, and `visit` runs with nothing borrowed.
     unsafe {
         let mut walk = engine::with(loop_, |engine| engine.walk());
         while let Some(token) = engine::with(loop_, |engine| engine.walk_next(&mut walk)) {
@@ -254,39 +255,39 @@ pub(crate) unsafe fn for_each_handle(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_walk(loop_: *mut uv_loop_t, walk_cb: uv_walk_cb, arg: *mut c_void) {
     let Some(walk_cb) = walk_cb else { return };
-    // SAFETY: the caller gives us a loop of its own and a function to call.
+    // SAFETY: the caller passes its own loop and a function to call.
     unsafe { for_each_handle(loop_, |handle| walk_cb(handle, arg)) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_print_all_handles(loop_: *mut uv_loop_t, stream: *mut libc::FILE) {
-    // SAFETY: the caller gives us a loop of its own and an open stream.
+    // SAFETY: the caller passes its own loop and an open stream.
     unsafe { handle::print(loop_, stream, false) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_print_active_handles(loop_: *mut uv_loop_t, stream: *mut libc::FILE) {
-    // SAFETY: the caller gives us a loop of its own and an open stream.
+    // SAFETY: the caller passes its own loop and an open stream.
     unsafe { handle::print(loop_, stream, true) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loop_get_data(loop_: *const uv_loop_t) -> *mut c_void {
-    // SAFETY: the caller gives us a loop.
+    // SAFETY: the caller passes a loop.
     unsafe { (*loop_).data }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_loop_set_data(loop_: *mut uv_loop_t, data: *mut c_void) {
-    // SAFETY: the caller gives us a loop.
+    // SAFETY: the caller passes a loop.
     unsafe { (*loop_).data = data }
 }
 
-/// What outlives the loops is the thread pool, whose threads finish what is queued and end, and
-/// the copy of the program's arguments.
+/// The thread pool and the copy of the program's arguments outlive all loops. The pool's threads
+/// finish the queued work and end.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_library_shutdown() {
     blacklight_engine::shut_down_pool();
-    // SAFETY: the caller is done with the library and with all that it got from it.
+    // SAFETY: the caller does not use the library, or memory from it, any more.
     unsafe { crate::process_title::release() };
 }

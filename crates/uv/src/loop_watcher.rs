@@ -14,7 +14,7 @@ unsafe fn init(
     type_: c_int,
     make: fn(&mut Engine, Token) -> Result<Key, Errno>,
 ) -> c_int {
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(watcher);
         match engine::with(loop_, |engine| make(engine, token)) {
@@ -30,7 +30,7 @@ unsafe fn init(
 ///
 /// As for the exported functions.
 unsafe fn start(watcher: *mut LoopWatcher, cb: LoopWatcherCb) -> c_int {
-    // SAFETY: the caller gives us a handle. A started one keeps the callback that it has.
+    // SAFETY: the caller passes a handle. A started handle keeps its present callback.
     unsafe {
         engine::with_handle(watcher.cast(), |engine, key| {
             if engine.is_active(key) {
@@ -56,30 +56,45 @@ unsafe fn start(watcher: *mut LoopWatcher, cb: LoopWatcherCb) -> c_int {
 ///
 /// As for the exported functions.
 unsafe fn stop(watcher: *mut LoopWatcher) -> c_int {
-    // SAFETY: the caller gives us a handle. Stopping one that is closing is no error.
+    // SAFETY: the caller passes a handle. Stopping a closing handle is no error.
     unsafe {
         let _ = engine::with_handle(watcher.cast(), |engine, key| engine.loop_watcher_stop(key));
     }
     0
 }
 
+/// Calls the callback of a started handle.
+///
+/// # Safety
+///
+/// `watcher` is open.
+#[inline(always)]
+pub(crate) unsafe fn due(watcher: *mut LoopWatcher) {
+    // SAFETY: the caller guarantees the handle, which the callback may close.
+    unsafe {
+        if let Some(cb) = (*watcher).cb {
+            cb(watcher);
+        }
+    }
+}
+
 macro_rules! loop_watcher {
     ($type:ident, $make:path, $init:ident, $start:ident, $stop:ident) => {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $init(loop_: *mut uv_loop_t, watcher: *mut LoopWatcher) -> c_int {
-            // SAFETY: the caller's duties are the same.
+            // SAFETY: the caller upholds the same contract.
             unsafe { init(loop_, watcher, $type, $make) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $start(watcher: *mut LoopWatcher, cb: LoopWatcherCb) -> c_int {
-            // SAFETY: the caller's duties are the same.
+            // SAFETY: the caller upholds the same contract.
             unsafe { start(watcher, cb) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $stop(watcher: *mut LoopWatcher) -> c_int {
-            // SAFETY: the caller's duties are the same.
+            // SAFETY: the caller upholds the same contract.
             unsafe { stop(watcher) }
         }
     };

@@ -1,4 +1,4 @@
-//! How much memory there is, in bytes.
+//! The amounts of memory, in bytes.
 
 use crate::engine::code;
 use blacklight_engine::Errno;
@@ -30,6 +30,6 @@ unsafe extern "C" fn uv_resident_set_memory(rss: *mut usize) -> c_int {
     if rss.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us room for a number.
+    // SAFETY: the caller passes room for a number.
     code(memory::resident_set().map(|bytes| unsafe { rss.write(bytes) }))
 }

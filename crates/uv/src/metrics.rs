@@ -1,4 +1,4 @@
-//! What a loop tells of itself.
+//! A loop's metrics.
 
 use crate::abi::{uv_loop_t, uv_metrics_t};
 use crate::engine;
@@ -6,11 +6,11 @@ use blacklight_engine::Errno;
 use blacklight_sys::clock;
 use std::ffi::c_int;
 
-/// May be called from any thread, so it must stay away from the engine.
+/// Any thread may call this, so it must not touch the engine.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_metrics_idle_time(loop_: *mut uv_loop_t) -> u64 {
-    // SAFETY: the caller gives us an open loop; the state's place and this field of it do
-    // not change while it is open.
+    // SAFETY: the caller passes an open loop; the address of its state does not change while it is
+    // open, and `idle_time` is atomic.
     unsafe {
         (*(*loop_).internal_fields)
             .idle_time
@@ -23,7 +23,7 @@ unsafe extern "C" fn uv_metrics_info(loop_: *mut uv_loop_t, metrics: *mut uv_met
     if metrics.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a loop of its own and room for the counters.
+    // SAFETY: the caller passes its own loop and room for the counters.
     unsafe {
         let counted = engine::with(loop_, |engine| engine.metrics());
         (*metrics).loop_count = counted.loop_count;

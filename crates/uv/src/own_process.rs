@@ -1,4 +1,4 @@
-//! What a process asks and tells about itself and about other processes.
+//! The process itself, and signals and priorities of other processes.
 
 use crate::engine::code;
 use crate::text;
@@ -22,7 +22,7 @@ unsafe extern "C" fn uv_os_getpriority(pid: Pid, priority: *mut c_int) -> c_int 
     if priority.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us room for a number.
+    // SAFETY: the caller passes room for a number.
     code(pid::priority(pid).map(|found| unsafe { priority.write(found) }))
 }
 
@@ -38,24 +38,24 @@ extern "C" fn uv_kill(pid: Pid, signum: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_cwd(buffer: *mut c_char, size: *mut usize) -> c_int {
-    // SAFETY: the caller vouches for its buffer.
+    // SAFETY: the caller upholds the contracts buffer.
     unsafe { text::fill(buffer, size, own_process::working_directory) }
 }
 
-/// Null is what the kernel takes it for: an address where nothing is.
+/// Null fails with `EFAULT`, as in the kernel.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_chdir(directory: *const c_char) -> c_int {
-    // SAFETY: the caller gives us a C string.
+    // SAFETY: the caller passes a C string.
     let directory = unsafe { text::read(directory) }.map_err(|_| Errno::EFAULT);
     code(directory.and_then(own_process::change_directory))
 }
 
-/// Unlike its neighbours, this function cuts a path that does not fit.
+/// Unlike its neighbours, this function truncates a path that does not fit.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_exepath(buffer: *mut c_char, size: *mut usize) -> c_int {
-    // SAFETY: the caller vouches for `size`.
+    // SAFETY: the caller guarantees `size`.
     let room = unsafe { size.as_ref() }.copied().unwrap_or(0);
-    // SAFETY: the caller vouches for its buffer.
+    // SAFETY: the caller upholds the contracts buffer.
     unsafe {
         text::fill(buffer, size, || {
             let mut path = own_process::executable()?;
@@ -72,7 +72,7 @@ pub struct uv_timeval_t {
     tv_usec: c_long,
 }
 
-/// The use of resources.
+/// Resource usage.
 #[repr(C)]
 pub struct uv_rusage_t {
     utime: uv_timeval_t,
@@ -130,19 +130,19 @@ unsafe fn get_usage(who: Who, rusage: *mut uv_rusage_t) -> c_int {
     if rusage.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     code(own_process::usage(who).map(|usage| unsafe { rusage.write(usage.into()) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_getrusage(rusage: *mut uv_rusage_t) -> c_int {
-    // SAFETY: the caller gives us room for an answer.
+    // SAFETY: the caller passes room for an answer.
     unsafe { get_usage(Who::Process, rusage) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_getrusage_thread(rusage: *mut uv_rusage_t) -> c_int {
-    // SAFETY: the caller gives us room for an answer.
+    // SAFETY: the caller passes room for an answer.
     unsafe { get_usage(Who::Thread, rusage) }
 }
 

@@ -1,8 +1,8 @@
 //! Arrays for C callers, and the texts that they point to, in one piece of memory.
 //!
-//! Functions like `uv_cpu_info` return an array of structs with texts in them. Here each is a
-//! single allocation, the texts behind the array, so that there is one thing that can
-//! fail and one thing to give back.
+//! Functions like `uv_cpu_info` return an array of structs that point to texts. One allocation
+//! holds the array and, behind it, the texts, so that a single call can fail and a single call
+//! frees it.
 
 use crate::{alloc, text};
 use blacklight_engine::Errno;
@@ -22,7 +22,7 @@ impl<T: Copy> Packed<T> {
     pub(crate) fn new(count: usize, text_bytes: usize) -> Result<Packed<T>, Errno> {
         const { assert!(align_of::<T>() <= 16, "malloc aligns to 16") };
         let array_bytes = count * size_of::<T>();
-        // An array of nothing has an address too, which tells it from none.
+        // An empty array is not null, so that the caller can tell it from a failure.
         let array = alloc::malloc((array_bytes + text_bytes).max(1)).cast::<T>();
         if array.is_null() {
             return Err(Errno::ENOMEM);
@@ -36,7 +36,7 @@ impl<T: Copy> Packed<T> {
         })
     }
 
-    /// Keeps a text, and says where it is.
+    /// Copies a text, and returns its address.
     pub(crate) fn text(&mut self, bytes: &[u8]) -> *mut c_char {
         let size = bytes.len() + 1;
         assert!(size <= self.room_left, "more text than was announced");
@@ -56,7 +56,7 @@ impl<T: Copy> Packed<T> {
         self.len += 1;
     }
 
-    /// Hands the array over, to be given back with [`alloc::free`].
+    /// Returns the array, to be freed with [`alloc::free`].
     pub(crate) fn finish(self) -> *mut T {
         assert_eq!(self.len, self.count, "fewer structs than were announced");
         self.array

@@ -6,7 +6,7 @@ use blacklight_engine::{Address, Descriptor, Errno};
 use blacklight_sys::fd;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
-/// Fails on names that are too long, where the older functions cut them.
+/// Refuse names that are too long, which the older functions truncate.
 const UV_PIPE_NO_TRUNCATE: c_uint = 1;
 
 /// The longest name that a Unix socket can have. A path that long has no NUL at its end.
@@ -18,7 +18,7 @@ unsafe extern "C" fn uv_pipe_init(
     pipe: *mut uv_pipe_t,
     ipc: c_int,
 ) -> c_int {
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(pipe);
         match engine::with(loop_, |engine| engine.pipe_init(token, ipc != 0)) {
@@ -32,20 +32,20 @@ unsafe extern "C" fn uv_pipe_init(
     0
 }
 
-/// Gives back what `uv_pipe_bind` kept.
+/// Frees the name that `uv_pipe_bind` copied.
 ///
 /// # Safety
 ///
 /// `pipe` is closing.
 pub(crate) unsafe fn closed(pipe: *mut uv_pipe_t) {
-    // SAFETY: the caller vouches for it; the name came from `alloc`.
+    // SAFETY: the caller upholds the contract; the name came from `alloc`.
     unsafe {
         alloc::free((*pipe).pipe_fname.cast());
         (*pipe).pipe_fname = std::ptr::null_mut();
     }
 }
 
-/// Opens any kind of descriptor, in the directions that it was opened for.
+/// Opens any kind of descriptor, with the access mode that it was opened with.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_pipe_open(pipe: *mut uv_pipe_t, file: c_int) -> c_int {
     let flags = match fd::status_flags(file) {
@@ -53,13 +53,13 @@ unsafe extern "C" fn uv_pipe_open(pipe: *mut uv_pipe_t, file: c_int) -> c_int {
         Err(error) => return error.code(),
     };
     let (readable, writable) = (flags != libc::O_WRONLY, flags != libc::O_RDONLY);
-    // SAFETY: the caller gives us a handle and, unless this fails, its descriptor.
+    // SAFETY: the caller passes a handle and, unless this fails, its descriptor.
     unsafe { stream::open(pipe.cast(), Descriptor::adopt(file), readable, writable) }
 }
 
-/// The name that a caller means: `len` bytes, none of which is a NUL if it is a path. An empty
-/// one has the kernel choose an abstract name. Names
-/// that are too long are cut or refused, as `flags` says.
+/// The name in the caller's buffer: `len` bytes, without a NUL if it is a path. For an empty name
+/// the kernel chooses an abstract one. `flags` says whether names that are too long are truncated
+/// or refused.
 ///
 /// # Safety
 ///
@@ -68,7 +68,7 @@ unsafe fn name<'a>(name: *const c_char, len: usize, flags: c_uint) -> Result<&'a
     if flags & !UV_PIPE_NO_TRUNCATE != 0 || name.is_null() {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     let name = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), len) };
     let is_path = name.first().is_some_and(|&first| first != 0);
     if is_path && name.contains(&0) {
@@ -86,7 +86,7 @@ unsafe extern "C" fn uv_pipe_bind(pipe: *mut uv_pipe_t, path: *const c_char) -> 
     if path.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a handle and a C string.
+    // SAFETY: the caller passes a handle and a C string.
     unsafe { uv_pipe_bind2(pipe, path, CStr::from_ptr(path).count_bytes(), 0) }
 }
 
@@ -97,7 +97,7 @@ unsafe extern "C" fn uv_pipe_bind2(
     namelen: usize,
     flags: c_uint,
 ) -> c_int {
-    // SAFETY: the caller gives us a handle and a name.
+    // SAFETY: the caller passes a handle and a name.
     unsafe {
         let name = match name(path, namelen, flags) {
             Ok(name) => name,
@@ -120,7 +120,7 @@ unsafe extern "C" fn uv_pipe_bind2(
     }
 }
 
-/// This one cannot fail: what goes wrong is told to the callback.
+/// Returns no error: failures go to the callback.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_pipe_connect(
     req: *mut uv_connect_t,
@@ -128,7 +128,7 @@ unsafe extern "C" fn uv_pipe_connect(
     path: *const c_char,
     cb: uv_connect_cb,
 ) {
-    // SAFETY: the caller gives us a request, a handle and a C string.
+    // SAFETY: the caller passes a request, a handle and a C string.
     unsafe {
         let path = CStr::from_ptr(path).to_bytes();
         connect(req, pipe, &path[..path.len().min(MAX_NAME)], cb);
@@ -144,7 +144,7 @@ unsafe extern "C" fn uv_pipe_connect2(
     flags: c_uint,
     cb: uv_connect_cb,
 ) -> c_int {
-    // SAFETY: the caller gives us a request, a handle and a name.
+    // SAFETY: the caller passes a request, a handle and a name.
     unsafe {
         match name(path, namelen, flags) {
             Ok([]) => Errno::EINVAL.code(),
@@ -156,14 +156,14 @@ unsafe extern "C" fn uv_pipe_connect2(
 
 /// # Safety
 ///
-/// The caller gives us a request and a handle.
+/// The caller passes a request and a handle.
 unsafe fn connect(
     req: *mut uv_connect_t,
     pipe: *mut uv_pipe_t,
     name: &[u8],
     cb: uv_connect_cb,
 ) -> c_int {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         let token = engine::token(req);
         let begun = engine::with_handle(pipe.cast(), |engine, key| {
@@ -179,8 +179,8 @@ unsafe fn connect(
     }
 }
 
-/// Copies a socket's name. A path gets a NUL at its end that does not count; `size` is told
-/// what is needed where there is too little room.
+/// Copies a socket's name. A path gets a trailing NUL that does not count. If the buffer is too
+/// small, `size` receives the required length.
 ///
 /// # Safety
 ///
@@ -189,7 +189,7 @@ unsafe fn copy_name(address: &Address, buffer: *mut c_char, size: *mut usize) ->
     let name = address.unix_name();
     let is_path = name.first().is_some_and(|&first| first != 0);
     let needed = name.len() + usize::from(is_path || name.is_empty());
-    // SAFETY: the caller vouches for the room.
+    // SAFETY: the caller guarantees the room.
     unsafe {
         if needed > *size {
             *size = needed;
@@ -206,18 +206,18 @@ unsafe fn copy_name(address: &Address, buffer: *mut c_char, size: *mut usize) ->
     Ok(())
 }
 
-/// Without a name, none is what is copied.
+/// A socket without a name yields an empty one.
 ///
 /// # Safety
 ///
-/// The caller gives us a handle and a buffer.
+/// The caller passes a handle and a buffer.
 unsafe fn socket_name(
     pipe: *const uv_pipe_t,
     buffer: *mut c_char,
     size: *mut usize,
     peer: bool,
 ) -> c_int {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         if buffer.is_null() || size.is_null() || *size == 0 {
             return Errno::EINVAL.code();
@@ -240,7 +240,7 @@ unsafe extern "C" fn uv_pipe_getsockname(
     buffer: *mut c_char,
     size: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { socket_name(pipe, buffer, size, false) }
 }
 
@@ -250,17 +250,17 @@ unsafe extern "C" fn uv_pipe_getpeername(
     buffer: *mut c_char,
     size: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { socket_name(pipe, buffer, size, true) }
 }
 
-/// Only Windows has something to choose here.
+/// Has a meaning only on Windows.
 #[unsafe(no_mangle)]
 extern "C" fn uv_pipe_pending_instances(_pipe: *mut uv_pipe_t, _count: c_int) {}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_pipe_pending_count(pipe: *mut uv_pipe_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         if (*pipe).ipc == 0 {
             return 0;
@@ -273,7 +273,7 @@ unsafe extern "C" fn uv_pipe_pending_count(pipe: *mut uv_pipe_t) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_pipe_pending_type(pipe: *mut uv_pipe_t) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         if (*pipe).ipc == 0 {
             return 0;
@@ -287,12 +287,12 @@ unsafe extern "C" fn uv_pipe_pending_type(pipe: *mut uv_pipe_t) -> c_int {
     }
 }
 
-/// Lets everybody read from or write to a bound pipe, and nobody do anything else with it.
+/// Gives all users read or write access to a bound pipe, and revokes all other access.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_pipe_chmod(pipe: *mut uv_pipe_t, mode: c_int) -> c_int {
     const UV_READABLE: c_int = 1;
     const UV_WRITABLE: c_int = 2;
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     if pipe.is_null() || unsafe { (*pipe).stream.io_watcher.fd } == -1 {
         return Errno::EBADF.code();
     }
@@ -302,7 +302,7 @@ unsafe extern "C" fn uv_pipe_chmod(pipe: *mut uv_pipe_t, mode: c_int) -> c_int {
         mode if mode == UV_READABLE | UV_WRITABLE => 0o666,
         _ => return Errno::EINVAL.code(),
     };
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         let address =
             engine::with_handle(pipe.cast(), |engine, key| engine.stream_address(key, false));

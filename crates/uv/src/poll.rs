@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_poll_init(loop_: *mut uv_loop_t, poll: *mut uv_poll_t, fd: c_int) -> c_int {
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(poll);
         match engine::with(loop_, |engine| engine.poll_init(token, fd)) {
@@ -26,7 +26,7 @@ unsafe extern "C" fn uv_poll_init_socket(
     poll: *mut uv_poll_t,
     socket: c_int,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { uv_poll_init(loop_, poll, socket) }
 }
 
@@ -35,7 +35,7 @@ unsafe extern "C" fn uv_poll_start(poll: *mut uv_poll_t, events: c_int, cb: uv_p
     let Some(wanted) = Readiness::from_bits(events as u32) else {
         return Errno::EINVAL.code();
     };
-    // SAFETY: the caller gives us a poll handle.
+    // SAFETY: the caller passes a poll handle.
     unsafe {
         let started =
             engine::with_handle(poll.cast(), |engine, key| engine.poll_start(key, wanted));
@@ -48,9 +48,28 @@ unsafe extern "C" fn uv_poll_start(poll: *mut uv_poll_t, events: c_int, cb: uv_p
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_poll_stop(poll: *mut uv_poll_t) -> c_int {
-    // SAFETY: the caller gives us a poll handle. Stopping one that is closing is no error.
+    // SAFETY: the caller passes a poll handle. Stopping one that is closing is no error.
     unsafe {
         let _ = engine::with_handle(poll.cast(), |engine, key| engine.poll_stop(key));
     }
     0
+}
+
+/// Calls the callback with the readiness of a descriptor, or an error.
+///
+/// # Safety
+///
+/// `poll` is open.
+#[inline(always)]
+pub(crate) unsafe fn ready(poll: *mut uv_poll_t, result: Result<Readiness, Errno>) {
+    // SAFETY: the caller guarantees the handle, which the callback may close.
+    unsafe {
+        let (status, events) = match result {
+            Ok(events) => (0, events.bits() as c_int),
+            Err(error) => (error.code(), 0),
+        };
+        if let Some(cb) = (*poll).poll_cb {
+            cb(poll, status, events);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Process handles.
+//! Process handles: the C options become a plan, and the plan a child.
 
 use crate::abi::{UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_PROCESS, uv_loop_t, uv_process_options_t};
 use crate::abi::{uv_process_t, uv_stdio_container_t, uv_stream_t};
@@ -17,13 +17,13 @@ const UV_IGNORE: c_int = 0;
 const UV_CREATE_PIPE: c_int = 1;
 const UV_INHERIT_FD: c_int = 2;
 const UV_INHERIT_STREAM: c_int = 4;
-/// The four above exclude each other.
+/// The four kinds above exclude each other.
 const UV_STDIO_KIND: c_int = 7;
 const UV_READABLE_PIPE: c_int = 0x10;
 const UV_WRITABLE_PIPE: c_int = 0x20;
 const UV_NONBLOCK_PIPE: c_int = 0x40;
 
-/// A pipe between us and a child that is to be started.
+/// A pipe between this process and a child about to be started.
 struct Pipe {
     stream: *mut uv_stream_t,
     flags: c_int,
@@ -31,7 +31,7 @@ struct Pipe {
     theirs: OwnedFd,
 }
 
-/// What the child's descriptors are to be, and the pipes made for that.
+/// The child's descriptors, and the pipes made for them.
 #[derive(Default)]
 struct Plan {
     stdio: Vec<Stdio>,
@@ -46,7 +46,8 @@ impl Plan {
         let mut plan = Plan::default();
         plan.stdio.try_reserve_exact(containers.len())?;
         for container in containers {
-            // SAFETY: the caller vouches for it, and the flags say which one of the two it is.
+            // SAFETY: the caller guarantees the containers, and the flags say which field of the
+            // union is set.
             let stdio = unsafe {
                 match container.flags & UV_STDIO_KIND {
                     UV_IGNORE => Stdio::Ignore,
@@ -69,7 +70,7 @@ impl Plan {
         stream: *mut uv_stream_t,
         flags: c_int,
     ) -> Result<Stdio, Errno> {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             if stream.is_null() || (*stream).handle.type_ != UV_NAMED_PIPE {
                 return Err(Errno::EINVAL);
@@ -97,11 +98,11 @@ impl Plan {
         Ok(stdio)
     }
 
-    /// Opens our ends of the pipes. The directions in the flags are the child's.
+    /// Opens the parent's ends of the pipes. The directions in the flags are the child's.
     ///
     /// # Safety
     ///
-    /// The pipes' handles are as they were when the plan was made.
+    /// The pipes' handles have not changed since the plan was made.
     unsafe fn open_pipes(self) -> Result<(), Errno> {
         let mut result = Ok(());
         for Pipe {
@@ -115,8 +116,8 @@ impl Plan {
             let readable = flags & UV_WRITABLE_PIPE != 0;
             let writable = flags & UV_READABLE_PIPE != 0;
             let fd = ours.as_raw_fd();
-            // SAFETY: the caller vouches for the handle. The descriptor becomes the stream's,
-            // unless that fails.
+            // SAFETY: the caller guarantees the handle. The stream owns the descriptor, unless this
+            // fails.
             let opened = unsafe { stream::open(stream, Descriptor::adopt(fd), readable, writable) };
             match opened {
                 0 => drop(ours.into_raw_fd()),
@@ -131,7 +132,7 @@ impl Plan {
 ///
 /// `stream` is null or an initialised stream.
 unsafe fn inherit_stream(stream: *mut uv_stream_t) -> Result<Stdio, Errno> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         if stream.is_null() {
             return Err(Errno::EINVAL);
@@ -147,18 +148,18 @@ unsafe fn inherit_stream(stream: *mut uv_stream_t) -> Result<Stdio, Errno> {
 ///
 /// `text` is null or a C string that lives for as long as `'a`.
 unsafe fn optional<'a>(text: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
-/// The handle is initialised whatever happens, and must be closed in any case.
+/// The handle is initialised even on failure, and must always be closed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_spawn(
     loop_: *mut uv_loop_t,
     process: *mut uv_process_t,
     options: *const uv_process_options_t,
 ) -> c_int {
-    // SAFETY: the caller gives us a loop, memory for a handle, and options.
+    // SAFETY: the caller passes a loop, memory for a handle, and options.
     unsafe {
         let token = engine::token(process);
         match engine::with(loop_, |engine| engine.process_init(token)) {
@@ -175,14 +176,14 @@ unsafe extern "C" fn uv_spawn(
 
 /// # Safety
 ///
-/// `process` is a new handle, and the options are as libuv asks.
+/// `process` is a new handle, and the options are as libuv's documentation requires.
 unsafe fn spawn(process: *mut uv_process_t, options: &uv_process_options_t) -> Result<(), Errno> {
     if options.file.is_null() {
         return Err(Errno::EINVAL);
     }
     let has = |flag| options.flags & flag != 0;
     let stdio_count = usize::try_from(options.stdio_count).map_err(|_| Errno::EINVAL)?;
-    // SAFETY: the caller vouches for the options, which live through the call.
+    // SAFETY: the caller guarantees the options, which live through the call.
     unsafe {
         let containers = match options.stdio.is_null() {
             true if stdio_count > 0 => return Err(Errno::EINVAL),
@@ -218,7 +219,7 @@ unsafe fn spawn(process: *mut uv_process_t, options: &uv_process_options_t) -> R
             }
             Err(SpawnError { error, in_child }) => {
                 if in_child {
-                    // Programs read the end of the output of a child that never was.
+                    // Programs read end-of-file from the pipes of a child that failed to start.
                     let _ = plan.open_pipes();
                 }
                 Err(error)
@@ -227,16 +228,16 @@ unsafe fn spawn(process: *mut uv_process_t, options: &uv_process_options_t) -> R
     }
 }
 
-/// A child has ended.
+/// Calls the program's callback when a child has exited.
 ///
 /// # Safety
 ///
 /// `process` has had a child.
 pub(crate) unsafe fn ended(process: *mut uv_process_t, status: i64, signum: c_int) {
-    // SAFETY: the handle is open.
+    // SAFETY: the caller guarantees an open handle.
     unsafe {
         (*process).ended = 1;
-        // As waitpid(2) tells it.
+        // The format of waitpid(2).
         (*process).status = (status as c_int) << 8 | signum;
         if let Some(cb) = (*process).exit_cb {
             cb(process, status, signum);
@@ -246,15 +247,15 @@ pub(crate) unsafe fn ended(process: *mut uv_process_t, status: i64, signum: c_in
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_process_kill(process: *mut uv_process_t, signum: c_int) -> c_int {
-    // SAFETY: the caller gives us a process handle.
+    // SAFETY: the caller passes a process handle.
     unsafe {
         let (closing, running) = (
             (*process).handle.flags & UV_HANDLE_CLOSING != 0,
             (*process).ended == 0,
         );
         if closing {
-            // The loop does not await the child any more, so nobody but the program itself can
-            // have given its number to another.
+            // The loop does not wait for the child any more, so only the program itself can have
+            // reaped it and let its pid be reused.
             return match (*process).pid {
                 pid if pid > 0 && running => engine::code(process::kill(pid, signum)),
                 _ => Errno::ESRCH.code(),
@@ -268,6 +269,6 @@ unsafe extern "C" fn uv_process_kill(process: *mut uv_process_t, signum: c_int) 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_process_get_pid(process: *const uv_process_t) -> c_int {
-    // SAFETY: the caller gives us a process handle.
+    // SAFETY: the caller passes a process handle.
     unsafe { (*process).pid }
 }

@@ -1,34 +1,34 @@
 //! The title that `ps` shows for the process.
 //!
-//! Linux shows the memory that held the arguments of `main` when the process started, whatever is
-//! in it now, so that is where a title is written. [`uv_setup_args`] is what tells us where it is;
-//! it gives the program a copy of the arguments to use instead.
+//! Linux shows the current contents of the memory that held the arguments of `main` when the
+//! process started, so a title is written there. [`uv_setup_args`] learns that memory's address,
+//! and returns a copy of the arguments for the program to use instead.
 
 use crate::{alloc, text};
 use blacklight_engine::Errno;
 use blacklight_sys::fork_lock::ForkLocked;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// The memory that the arguments were in.
+/// The memory that held the arguments.
 struct Title {
     memory: *mut c_char,
     /// The length of the present title, which a NUL follows.
     len: usize,
     /// How much memory there is, always more than `len`.
     capacity: usize,
-    /// What the program uses as its arguments now.
+    /// The copy that the program uses as its arguments.
     copy: *mut c_void,
 }
 
-// SAFETY: once it was handed to `uv_setup_args`, the memory is read and written under the
-// lock below only, from any thread.
+// SAFETY: after `uv_setup_args` has received it, the memory is accessed under the lock below only,
+// from any thread.
 unsafe impl Send for Title {}
 
-/// `None` until the program has shown us its arguments. A child goes on with its parent's.
+/// `None` until the program calls `uv_setup_args`. A forked child inherits its parent's.
 static TITLE: ForkLocked<Option<Title>> = ForkLocked::new(None);
 
-/// How much memory the arguments take. The kernel puts them one after the other; what a
-/// program has put elsewhere is not ours to write to.
+/// The size of the arguments' memory. The kernel lays the arguments out one after the other; an
+/// argument that lies elsewhere is not ours to overwrite.
 ///
 /// # Safety
 ///
@@ -40,7 +40,7 @@ unsafe fn contiguous_size(arguments: &[*mut c_char]) -> usize {
         if argument != end {
             break;
         }
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         end = unsafe { argument.add(CStr::from_ptr(argument).count_bytes() + 1) };
     }
     end.addr() - start.addr()
@@ -53,7 +53,7 @@ unsafe fn contiguous_size(arguments: &[*mut c_char]) -> usize {
 /// `arguments` are C strings.
 unsafe fn copy(arguments: &[*mut c_char]) -> *mut *mut c_char {
     let text = |&argument: &*mut c_char| {
-        // SAFETY: the caller vouches for them.
+        // SAFETY: the caller guarantees them.
         unsafe { CStr::from_ptr(argument) }.to_bytes()
     };
     let texts = || arguments.iter().map(text);
@@ -63,7 +63,7 @@ unsafe fn copy(arguments: &[*mut c_char]) -> *mut *mut c_char {
     if copy.is_null() {
         return copy;
     }
-    // SAFETY: that is how much room we asked for.
+    // SAFETY: the allocation above has this size.
     unsafe {
         let mut room = copy.byte_add(pointers).cast::<c_char>();
         for (index, text) in texts().enumerate() {
@@ -76,14 +76,14 @@ unsafe fn copy(arguments: &[*mut c_char]) -> *mut *mut c_char {
     copy
 }
 
-/// If there is no memory for a copy, the arguments stay what they are, and without a title.
+/// Without memory for a copy, returns the arguments themselves, and the process has no title.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_setup_args(argc: c_int, argv: *mut *mut c_char) -> *mut *mut c_char {
     let argc = usize::try_from(argc).unwrap_or(0);
     if argc == 0 {
         return argv;
     }
-    // SAFETY: the caller gives us the arguments of `main`.
+    // SAFETY: the caller passes the arguments of `main`.
     unsafe {
         let arguments = std::slice::from_raw_parts(argv, argc);
         let copy = copy(arguments);
@@ -110,7 +110,7 @@ unsafe extern "C" fn uv_get_process_title(buffer: *mut c_char, size: usize) -> c
     let Some(title) = title.as_ref().filter(|title| size > title.len) else {
         return Errno::ENOBUFS.code();
     };
-    // SAFETY: the title is that long and fits into the caller's buffer.
+    // SAFETY: the title has `len` bytes, and fits into the caller's buffer.
     unsafe {
         let text = std::slice::from_raw_parts(title.memory.cast(), title.len);
         text::write(buffer, text);
@@ -121,7 +121,7 @@ unsafe extern "C" fn uv_get_process_title(buffer: *mut c_char, size: usize) -> c
 /// The title also becomes the name of the calling thread, which some tools show instead.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_set_process_title(new: *const c_char) -> c_int {
-    // SAFETY: the caller gives us a C string.
+    // SAFETY: the caller passes a C string.
     let new = match unsafe { text::read(new) } {
         Ok(new) => new,
         Err(error) => return error.code(),
@@ -130,10 +130,10 @@ unsafe extern "C" fn uv_set_process_title(new: *const c_char) -> c_int {
     let Some(title) = title.as_mut() else {
         return Errno::ENOBUFS.code();
     };
-    // A thread has a name whatever happens; it is not worth an error here.
+    // Failing to name the thread does not fail the call.
     let _ = blacklight_sys::thread::set_name(new);
     title.len = new.count_bytes().min(title.capacity - 1);
-    // SAFETY: the memory has that capacity. The new title may be a part of the old one.
+    // SAFETY: the memory has this capacity. The new title may overlap the old one.
     unsafe {
         title.memory.copy_from(new.as_ptr(), title.len);
         let rest = title.memory.add(title.len);
@@ -142,17 +142,17 @@ unsafe extern "C" fn uv_set_process_title(new: *const c_char) -> c_int {
     0
 }
 
-/// Gives the copy of the arguments back, at the end of the library's life.
+/// Frees the copy of the arguments, when the library shuts down.
 ///
 /// # Safety
 ///
-/// The program does not use the arguments that `uv_setup_args` has returned any more, which
-/// `uv_library_shutdown` may take for granted.
+/// The program does not use the arguments that `uv_setup_args` returned any more, as libuv requires
+/// of a caller of `uv_library_shutdown`.
 pub unsafe fn release() {
-    // The program's allocator is called without the lock.
+    // The program's allocator runs without the lock.
     let title = TITLE.lock().take();
     if let Some(title) = title {
-        // SAFETY: the copy is from our allocator; the caller vouches for the rest.
+        // SAFETY: the copy is from our allocator; the caller guarantees that it is unused.
         unsafe { alloc::free(title.copy) };
     }
 }

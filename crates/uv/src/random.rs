@@ -14,14 +14,14 @@ unsafe fn fill(buf: *mut c_void, buflen: usize) -> c_int {
     if buflen == 0 {
         return 0;
     }
-    // SAFETY: the caller vouches for the buffer, and nobody else uses it meanwhile.
+    // SAFETY: the caller guarantees the buffer, and that nothing else uses it meanwhile.
     let buffer = unsafe { std::slice::from_raw_parts_mut(buf.cast::<MaybeUninit<u8>>(), buflen) };
     engine::code(random::fill(buffer))
 }
 
 /// The worker's part.
 unsafe extern "C" fn run(req: *mut c_void) {
-    // SAFETY: `uv_random` has submitted the request, filled in.
+    // SAFETY: `uv_random` has filled in and submitted the request.
     unsafe {
         let req = req.cast::<uv_random_t>();
         (*req).status = fill((*req).buf, (*req).buflen);
@@ -32,7 +32,7 @@ unsafe extern "C" fn run(req: *mut c_void) {
 ///
 /// As for [`work::done`].
 pub(crate) unsafe fn done(req: *mut uv_random_t, status: c_int) {
-    // SAFETY: the caller vouches for the request.
+    // SAFETY: the caller guarantees the request.
     unsafe {
         if status != 0 {
             (*req).status = status;
@@ -58,7 +58,7 @@ unsafe extern "C" fn uv_random(
     if flags != 0 {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a buffer and, with a callback, a loop of its own and a
+    // SAFETY: the caller passes a buffer and, with a callback, its own loop and a
     // request, all of which it keeps valid.
     unsafe {
         if cb.is_none() {

@@ -1,4 +1,4 @@
-//! What all requests have in common.
+//! Functions for all kinds of requests.
 
 use crate::abi::{REQUEST_TYPES, uv_req_t};
 use std::ffi::{c_char, c_int, c_void};
@@ -19,18 +19,18 @@ extern "C" fn uv_req_type_name(type_: c_int) -> *const c_char {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_req_get_type(req: *const uv_req_t) -> c_int {
-    // SAFETY: the caller gives us a request.
+    // SAFETY: the caller passes a request.
     unsafe { (*req).type_ }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_req_get_data(req: *const uv_req_t) -> *mut c_void {
-    // SAFETY: the caller gives us a request.
+    // SAFETY: the caller passes a request.
     unsafe { (*req).data }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_req_set_data(req: *mut uv_req_t, data: *mut c_void) {
-    // SAFETY: the caller gives us a request.
+    // SAFETY: the caller passes a request.
     unsafe { (*req).data = data }
 }

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_signal_init(loop_: *mut uv_loop_t, signal: *mut uv_signal_t) -> c_int {
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(signal);
         match engine::with(loop_, |engine| engine.signal_init(token)) {
@@ -21,14 +21,14 @@ unsafe extern "C" fn uv_signal_init(loop_: *mut uv_loop_t, signal: *mut uv_signa
 
 /// # Safety
 ///
-/// The caller gives us a signal handle.
+/// The caller passes a signal handle.
 unsafe fn start(
     signal: *mut uv_signal_t,
     cb: uv_signal_cb,
     signum: c_int,
     one_shot: bool,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let (started, active) = engine::with_handle(signal.cast(), |engine, key| {
             (
@@ -52,7 +52,7 @@ unsafe extern "C" fn uv_signal_start(
     cb: uv_signal_cb,
     signum: c_int,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { start(signal, cb, signum, false) }
 }
 
@@ -62,13 +62,13 @@ unsafe extern "C" fn uv_signal_start_oneshot(
     cb: uv_signal_cb,
     signum: c_int,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { start(signal, cb, signum, true) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_signal_stop(signal: *mut uv_signal_t) -> c_int {
-    // SAFETY: the caller gives us a signal handle. Stopping one that is closing is no error.
+    // SAFETY: the caller passes a signal handle. Stopping a closing handle is no error.
     unsafe {
         let _ = engine::with_handle(signal.cast(), |engine, key| engine.signal_stop(key));
         (*signal).signum = 0;
@@ -76,24 +76,24 @@ unsafe extern "C" fn uv_signal_stop(signal: *mut uv_signal_t) -> c_int {
     0
 }
 
-/// What `uv_close` leaves behind of a signal handle.
+/// Resets the public fields of a closing handle.
 ///
 /// # Safety
 ///
 /// `signal` is closing.
 pub(crate) unsafe fn closed(signal: *mut uv_signal_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { (*signal).signum = 0 }
 }
 
-/// A signal was caught.
+/// Calls the callback for a caught signal.
 ///
 /// # Safety
 ///
 /// `signal` is started.
 pub(crate) unsafe fn caught(signal: *mut uv_signal_t, signum: c_int) {
-    // SAFETY: the handle is open now. After the callback it may not be; the engine names it
-    // only if it is.
+    // SAFETY: the engine returns events of open handles only. After the callback the handle may be
+    // closed, but its memory stays valid until its close callback.
     unsafe {
         let loop_ = (*signal).handle.loop_;
         if let Some(cb) = (*signal).signal_cb {

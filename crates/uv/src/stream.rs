@@ -2,8 +2,8 @@
 
 use crate::abi::{
     UV_HANDLE_READABLE, UV_HANDLE_WRITABLE, UV_NAMED_PIPE, UV_SHUTDOWN, UV_TCP, UV_UDP, UV_WRITE,
-    uv_alloc_cb, uv_buf_t, uv_connection_cb, uv_handle_t, uv_loop_t, uv_read_cb, uv_shutdown_cb,
-    uv_shutdown_t, uv_stream_t, uv_write_cb, uv_write_t,
+    uv_alloc_cb, uv_buf_t, uv_connect_t, uv_connection_cb, uv_handle_t, uv_loop_t, uv_read_cb,
+    uv_shutdown_cb, uv_shutdown_t, uv_stream_t, uv_write_cb, uv_write_t,
 };
 use crate::{alloc, engine};
 use blacklight_engine::{Buffers, Descriptor, Errno, Key};
@@ -12,16 +12,16 @@ use blacklight_sys::socket;
 use std::ffi::{c_int, c_uint};
 use std::mem::MaybeUninit;
 
-/// What the alloc callback is told that a read might use.
+/// The buffer size suggested to the alloc callback.
 const SUGGESTED_SIZE: usize = 64 * 1024;
 
-/// Fills in what streams have beyond handles.
+/// Fills in the fields that streams have beyond handles.
 ///
 /// # Safety
 ///
 /// `stream` is a handle that was just initialised.
 pub(crate) unsafe fn init(stream: *mut uv_stream_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         (*stream).write_queue_size = 0;
         (*stream).queued_bytes = 0;
@@ -32,13 +32,13 @@ pub(crate) unsafe fn init(stream: *mut uv_stream_t) {
     }
 }
 
-/// Writes the descriptor and the directions where programs look for them.
+/// Copies the descriptor and the directions into the public fields.
 ///
 /// # Safety
 ///
 /// `stream` is an initialised stream.
 pub(crate) unsafe fn mirror(stream: *mut uv_stream_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let (fd, readable, writable) = engine::with_handle(stream.cast(), |engine, key| {
             (
@@ -55,7 +55,7 @@ pub(crate) unsafe fn mirror(stream: *mut uv_stream_t) {
     }
 }
 
-/// Opens a stream on a descriptor of the program's, which the program keeps if that fails.
+/// Opens a stream on the program's descriptor, which the program keeps on failure.
 ///
 /// # Safety
 ///
@@ -66,10 +66,10 @@ pub(crate) unsafe fn open(
     readable: bool,
     writable: bool,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
-        // uvloop says of the writing end of a pipe, before it opens it, that it can be read from:
-        // reading is how it learns that the other end is gone.
+        // uvloop marks the writing end of a pipe as readable before it opens it: by reading, it
+        // learns that the other end has closed.
         let readable = readable || (*stream).handle.flags & UV_HANDLE_READABLE != 0;
         let opened = engine::with_handle(stream.cast(), |engine, key| {
             engine.stream_open(key, fd, readable, writable)
@@ -83,13 +83,13 @@ pub(crate) unsafe fn open(
     0
 }
 
-/// What `uv_close` leaves behind of a stream.
+/// Resets the public fields of a closing stream.
 ///
 /// # Safety
 ///
 /// `stream` is a stream that is closing.
 pub(crate) unsafe fn closed(stream: *mut uv_stream_t) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         (*stream).io_watcher.fd = -1;
         (*stream).handle.flags &= !(UV_HANDLE_READABLE | UV_HANDLE_WRITABLE);
@@ -99,14 +99,14 @@ pub(crate) unsafe fn closed(stream: *mut uv_stream_t) {
     }
 }
 
-/// Changes the public count of queued bytes by as much as our own has changed.
+/// Changes the public count of queued bytes by as much as the engine's has changed.
 ///
 /// # Safety
 ///
 /// `stream` is an initialised stream.
 #[inline]
 unsafe fn mirror_queue(stream: *mut uv_stream_t, queued: usize) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let change = queued.wrapping_sub((*stream).queued_bytes);
         (*stream).write_queue_size = (*stream).write_queue_size.wrapping_add(change);
@@ -114,14 +114,14 @@ unsafe fn mirror_queue(stream: *mut uv_stream_t, queued: usize) {
     }
 }
 
-/// Brings the public counts up to date with what the engine has written by itself.
+/// Updates the public counts of streams that the engine has written to on its own.
 ///
 /// # Safety
 ///
-/// The loop is the caller's own.
+/// The caller owns the loop.
 #[inline]
 pub(crate) unsafe fn mirror_progress(loop_: *mut uv_loop_t) {
-    // SAFETY: the caller vouches for the loop, and the engine names open handles.
+    // SAFETY: the caller guarantees the loop, and the engine yields open handles.
     unsafe {
         if !(*(*loop_).internal_fields).engine.has_progress() {
             return;
@@ -132,7 +132,7 @@ pub(crate) unsafe fn mirror_progress(loop_: *mut uv_loop_t) {
     }
 }
 
-/// A stream has something to read: asks for room, reads, and tells.
+/// Handles a readable stream: asks the program for a buffer, reads, and calls the callback.
 ///
 /// # Safety
 ///
@@ -142,8 +142,8 @@ pub(crate) unsafe fn read(stream: *mut uv_stream_t) {
         base: std::ptr::null_mut(),
         len: 0,
     };
-    // SAFETY: the stream is open, and stays valid until it is closed. Its callbacks were
-    // given to `uv_read_start`.
+    // SAFETY: the stream is open, and the program keeps it valid until it is closed. The program
+    // passed the callbacks to `uv_read_start`.
     unsafe {
         if let Some(alloc) = (*stream).alloc_cb {
             alloc(stream.cast(), SUGGESTED_SIZE, &mut buf);
@@ -151,7 +151,7 @@ pub(crate) unsafe fn read(stream: *mut uv_stream_t) {
         let nread = if buf.base.is_null() || buf.len == 0 {
             Err(Errno::ENOBUFS)
         } else {
-            // The kernel takes no more at once, and neither does the slice.
+            // Neither the kernel nor a slice can take more at once.
             let len = buf.len.min(isize::MAX as usize);
             let room = std::slice::from_raw_parts_mut(buf.base.cast::<MaybeUninit<u8>>(), len);
             engine::with_handle(stream.cast(), |engine, key| engine.stream_read(key, room))
@@ -170,7 +170,7 @@ pub(crate) unsafe fn read(stream: *mut uv_stream_t) {
     }
 }
 
-/// A stream will give nothing more.
+/// Reports the end of a stream, or a fatal error.
 ///
 /// # Safety
 ///
@@ -189,13 +189,13 @@ pub(crate) unsafe fn read_end(stream: *mut uv_stream_t, error: Errno) {
     }
 }
 
-/// A write is done.
+/// Completes a write.
 ///
 /// # Safety
 ///
-/// `req` was written, and this is its completion.
+/// `req` was passed to `uv_write`, and this is its completion.
 pub(crate) unsafe fn write_done(req: *mut uv_write_t, status: c_int, written: usize) {
-    // SAFETY: the request and its stream stay valid up to the callback.
+    // SAFETY: the program keeps the request and its stream valid up to the callback.
     unsafe {
         release_bufs(req);
         (*req).req.nwritten = written;
@@ -206,13 +206,58 @@ pub(crate) unsafe fn write_done(req: *mut uv_write_t, status: c_int, written: us
     }
 }
 
-/// Gives the copy of the buffers' array back, where it did not fit into the request.
+/// Completes a connection attempt.
+///
+/// # Safety
+///
+/// `req` was passed to a connect function, and this is its completion.
+#[inline(always)]
+pub(crate) unsafe fn connect_done(req: *mut uv_connect_t, status: c_int) {
+    // SAFETY: the program keeps the request valid up to the callback.
+    unsafe {
+        if let Some(cb) = (*req).cb {
+            cb(req, status);
+        }
+    }
+}
+
+/// Completes a shutdown.
+///
+/// # Safety
+///
+/// `req` was passed to `uv_shutdown`, and this is its completion.
+#[inline(always)]
+pub(crate) unsafe fn shutdown_done(req: *mut uv_shutdown_t, status: c_int) {
+    // SAFETY: the program keeps the request valid up to the callback.
+    unsafe {
+        if let Some(cb) = (*req).cb {
+            cb(req, status);
+        }
+    }
+}
+
+/// Calls the callback of a server with a pending connection, or an error.
+///
+/// # Safety
+///
+/// `server` is listening.
+#[inline(always)]
+pub(crate) unsafe fn connection(server: *mut uv_stream_t, status: c_int) {
+    // SAFETY: the caller guarantees the handle, which the callback may close.
+    unsafe {
+        if let Some(cb) = (*server).connection_cb {
+            cb(server, status);
+        }
+    }
+}
+
+/// Frees the copy of the array of buffers, where it did not fit into the request.
 ///
 /// # Safety
 ///
 /// `req` has an array.
 unsafe fn release_bufs(req: *mut uv_write_t) {
-    // SAFETY: the caller vouches for it; `copy_bufs` made the array.
+    // SAFETY: the caller upholds the contract; `copy_bufs` made the array.
     unsafe {
         if (*req).bufs != (&raw mut (*req).bufsml).cast() {
             alloc::free((*req).bufs.cast());
@@ -221,7 +266,7 @@ unsafe fn release_bufs(req: *mut uv_write_t) {
     }
 }
 
-/// Copies the buffers' array into the request, or beside it if it is long.
+/// Copies the array of buffers into the request, or into memory of its own if it is long.
 ///
 /// # Safety
 ///
@@ -231,8 +276,8 @@ unsafe fn copy_bufs(
     bufs: *const uv_buf_t,
     nbufs: usize,
 ) -> Result<Buffers, Errno> {
-    // SAFETY: the caller vouches for its array, and ours is large enough. The program keeps
-    // the request and the buffers' memory as they are until the write is reported done.
+    // SAFETY: the caller guarantees its array, and the copy is large enough. The program keeps the
+    // request and the buffers' memory unchanged until the write is reported done.
     unsafe {
         let small = (&raw mut (*req).bufsml).cast::<uv_buf_t>();
         (*req).bufs = match nbufs <= (*req).bufsml.len() {
@@ -267,7 +312,7 @@ unsafe extern "C" fn uv_listen(
     backlog: c_int,
     cb: uv_connection_cb,
 ) -> c_int {
-    // SAFETY: the caller gives us a stream.
+    // SAFETY: the caller passes a stream.
     unsafe {
         let listening = engine::with_handle(stream.cast(), |engine, key| {
             engine.stream_listen(key, backlog)
@@ -282,7 +327,7 @@ unsafe extern "C" fn uv_listen(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_accept(server: *mut uv_stream_t, client: *mut uv_stream_t) -> c_int {
-    // SAFETY: the caller gives us two handles.
+    // SAFETY: the caller passes two handles.
     unsafe {
         if (*server).handle.loop_ != (*client).handle.loop_ {
             return Errno::EINVAL.code();
@@ -307,11 +352,11 @@ unsafe extern "C" fn uv_read_start(
     if stream.is_null() || alloc_cb.is_none() || read_cb.is_none() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a stream.
+    // SAFETY: the caller passes a stream.
     unsafe {
-        let told_readable = (*stream).handle.flags & UV_HANDLE_READABLE != 0;
+        let marked_readable = (*stream).handle.flags & UV_HANDLE_READABLE != 0;
         let started = engine::with_handle(stream.cast(), |engine, key| {
-            if told_readable {
+            if marked_readable {
                 engine.set_readable(key);
             }
             engine.read_start(key)
@@ -326,7 +371,7 @@ unsafe extern "C" fn uv_read_start(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_read_stop(stream: *mut uv_stream_t) -> c_int {
-    // SAFETY: the caller gives us a stream.
+    // SAFETY: the caller passes a stream.
     unsafe { engine::with_handle(stream.cast(), |engine, key| engine.read_stop(key)) };
     0
 }
@@ -339,7 +384,7 @@ unsafe extern "C" fn uv_write(
     nbufs: c_uint,
     cb: uv_write_cb,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { uv_write2(req, stream, bufs, nbufs, std::ptr::null_mut(), cb) }
 }
 
@@ -356,7 +401,7 @@ unsafe extern "C" fn uv_write2(
     if nbufs == 0 || nbufs > c_int::MAX as c_uint || bufs.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a request, a stream and buffers that stay valid until the
+    // SAFETY: the caller passes a request, a stream and buffers that stay valid until the
     // request is reported done.
     unsafe {
         let buffers = match copy_bufs(req, bufs, nbufs as usize) {
@@ -388,13 +433,13 @@ unsafe extern "C" fn uv_write2(
     }
 }
 
-/// The key of a handle to be passed along, if there is one.
+/// The key of a handle to be sent over a pipe, if there is one.
 ///
 /// # Safety
 ///
 /// `handle` is null or an initialised handle.
 unsafe fn passed_key(handle: *mut uv_stream_t) -> Option<Key> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     (!handle.is_null()).then(|| Key::from_bits(unsafe { (*handle).handle.key }))
 }
 
@@ -404,7 +449,7 @@ unsafe extern "C" fn uv_try_write(
     bufs: *const uv_buf_t,
     nbufs: c_uint,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { uv_try_write2(stream, bufs, nbufs, std::ptr::null_mut()) }
 }
 
@@ -415,7 +460,8 @@ unsafe extern "C" fn uv_try_write2(
     nbufs: c_uint,
     send_handle: *mut uv_stream_t,
 ) -> c_int {
-    // SAFETY: the caller gives us a stream and buffers, which are only read, and only now.
+    // SAFETY: the caller passes a stream and buffers, which are only read, and only during this
+    // call.
     unsafe {
         if nbufs == 0 || nbufs > c_int::MAX as c_uint || bufs.is_null() {
             // libuv reports a busy stream before bad arguments.
@@ -443,7 +489,7 @@ unsafe extern "C" fn uv_try_write2(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_write_nwritten(req: *const uv_write_t) -> usize {
-    // SAFETY: the caller gives us a request.
+    // SAFETY: the caller passes a request.
     unsafe { (*req).req.nwritten }
 }
 
@@ -451,9 +497,9 @@ unsafe extern "C" fn uv_write_nwritten(req: *const uv_write_t) -> usize {
 ///
 /// # Safety
 ///
-/// `req` was written and has not been reported done.
+/// `req` was passed to `uv_write` and has not been reported done.
 pub(crate) unsafe fn cancel(req: *mut uv_write_t) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let write = Key::from_bits((*req).req.key);
         let loop_ = (*(*req).handle).handle.loop_;
@@ -469,7 +515,7 @@ unsafe extern "C" fn uv_shutdown(
     stream: *mut uv_stream_t,
     cb: uv_shutdown_cb,
 ) -> c_int {
-    // SAFETY: the caller gives us a request and a stream.
+    // SAFETY: the caller passes a request and a stream.
     unsafe {
         let token = engine::token(req);
         let begun = engine::with_handle(stream.cast(), |engine, key| {
@@ -487,19 +533,19 @@ unsafe extern "C" fn uv_shutdown(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_is_readable(stream: *const uv_stream_t) -> c_int {
-    // SAFETY: the caller gives us a stream.
+    // SAFETY: the caller passes a stream.
     unsafe { c_int::from((*stream).handle.flags & UV_HANDLE_READABLE != 0) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_is_writable(stream: *const uv_stream_t) -> c_int {
-    // SAFETY: the caller gives us a stream.
+    // SAFETY: the caller passes a stream.
     unsafe { c_int::from((*stream).handle.flags & UV_HANDLE_WRITABLE != 0) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_stream_set_blocking(stream: *mut uv_stream_t, blocking: c_int) -> c_int {
-    // SAFETY: the caller gives us a stream.
+    // SAFETY: the caller passes a stream.
     unsafe {
         engine::code(engine::with_handle(stream.cast(), |engine, key| {
             engine.stream_set_blocking(key, blocking != 0)
@@ -509,7 +555,7 @@ unsafe extern "C" fn uv_stream_set_blocking(stream: *mut uv_stream_t, blocking: 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_stream_get_write_queue_size(stream: *const uv_stream_t) -> usize {
-    // SAFETY: the caller gives us a stream.
+    // SAFETY: the caller passes a stream.
     unsafe { (*stream).write_queue_size }
 }
 
@@ -517,7 +563,7 @@ unsafe extern "C" fn uv_stream_get_write_queue_size(stream: *const uv_stream_t) 
 ///
 /// # Safety
 ///
-/// The caller gives us a handle and a value.
+/// The caller passes a handle and a value.
 unsafe fn buffer_size(
     handle: *mut uv_handle_t,
     direction: socket::Direction,
@@ -527,7 +573,7 @@ unsafe fn buffer_size(
         return Errno::EINVAL.code();
     }
     let mut fd = -1;
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         if !matches!((*handle).type_, UV_TCP | UV_NAMED_PIPE | UV_UDP) {
             return Errno::ENOTSUP.code();
@@ -553,12 +599,12 @@ unsafe fn buffer_size(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_send_buffer_size(handle: *mut uv_handle_t, value: *mut c_int) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { buffer_size(handle, socket::Direction::Send, value) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_recv_buffer_size(handle: *mut uv_handle_t, value: *mut c_int) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { buffer_size(handle, socket::Direction::Receive, value) }
 }

@@ -13,11 +13,11 @@ const UV_TCP_REUSEPORT: c_uint = 2;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_init(loop_: *mut uv_loop_t, tcp: *mut uv_tcp_t) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { uv_tcp_init_ex(loop_, tcp, libc::AF_UNSPEC as c_uint) }
 }
 
-/// The lower eight bits of `flags` are the address family; the others mean nothing yet.
+/// The lower eight bits of `flags` are the address family; the others are reserved.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_init_ex(
     loop_: *mut uv_loop_t,
@@ -31,7 +31,7 @@ unsafe extern "C" fn uv_tcp_init_ex(
         libc::AF_UNSPEC => None,
         family => Some(family),
     };
-    // SAFETY: the caller gives us a loop and memory for a handle.
+    // SAFETY: the caller passes a loop and memory for a handle.
     unsafe {
         let token = engine::token(tcp);
         match engine::with(loop_, |engine| engine.tcp_init(token, family)) {
@@ -46,7 +46,7 @@ unsafe extern "C" fn uv_tcp_init_ex(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_open(tcp: *mut uv_tcp_t, sock: c_int) -> c_int {
-    // SAFETY: the caller gives us a handle and, unless this fails, its socket.
+    // SAFETY: the caller passes a handle and, unless this fails, its socket.
     unsafe { stream::open(tcp, Descriptor::adopt(sock), true, true) }
 }
 
@@ -63,7 +63,7 @@ unsafe extern "C" fn uv_tcp_bind(
         ipv6_only: flags & UV_TCP_IPV6ONLY != 0,
         reuse_port: flags & UV_TCP_REUSEPORT != 0,
     };
-    // SAFETY: the caller gives us a handle and an address.
+    // SAFETY: the caller passes a handle and an address.
     unsafe {
         let bound = Address::from_ptr(addr).and_then(|address| {
             if address.family() == libc::AF_UNIX {
@@ -88,7 +88,7 @@ unsafe extern "C" fn uv_tcp_connect(
     if addr.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a request, a handle and an address.
+    // SAFETY: the caller passes a request, a handle and an address.
     unsafe {
         let token = engine::token(req);
         let begun = Address::from_ptr(addr).and_then(|address| {
@@ -116,7 +116,7 @@ unsafe extern "C" fn uv_tcp_getsockname(
     name: *mut libc::sockaddr,
     namelen: *mut c_int,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { address(tcp, name, namelen, false) }
 }
 
@@ -126,20 +126,20 @@ unsafe extern "C" fn uv_tcp_getpeername(
     name: *mut libc::sockaddr,
     namelen: *mut c_int,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { address(tcp, name, namelen, true) }
 }
 
 /// # Safety
 ///
-/// The caller gives us a handle, and room for as much of an address as `namelen` says.
+/// The caller passes a handle, and room for as much of an address as `namelen` says.
 unsafe fn address(
     tcp: *const uv_tcp_t,
     name: *mut libc::sockaddr,
     namelen: *mut c_int,
     peer: bool,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let address =
             engine::with_handle(tcp.cast(), |engine, key| engine.stream_address(key, peer));
@@ -147,7 +147,7 @@ unsafe fn address(
     }
 }
 
-/// Copies an address, cut to the room there is, and says how long it is.
+/// Copies an address, truncated to the caller's buffer, and stores its full length.
 ///
 /// # Safety
 ///
@@ -158,7 +158,7 @@ pub(crate) unsafe fn copy_address(
     namelen: *mut c_int,
 ) -> Result<(), Errno> {
     let bytes = address.bytes();
-    // SAFETY: the caller vouches for the room.
+    // SAFETY: the caller guarantees the room.
     unsafe {
         let room = usize::try_from(*namelen).map_err(|_| Errno::EINVAL)?;
         name.cast::<u8>()
@@ -168,17 +168,17 @@ pub(crate) unsafe fn copy_address(
     Ok(())
 }
 
-/// Sets an option. Succeeds and does nothing for a handle that is closing, as in libuv, where it
-/// has no socket any more and an option is kept for the next one.
+/// Sets an option. Succeeds and does nothing for a closing handle, as in libuv, where such a handle
+/// has no socket and the option would apply to its next one.
 ///
 /// # Safety
 ///
-/// The caller gives us a handle.
+/// The caller passes a handle.
 unsafe fn set_option(
     tcp: *mut uv_tcp_t,
     set: impl FnOnce(&mut Engine, Key) -> Result<(), Errno>,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         engine::code(engine::with_handle(
             tcp.cast(),
@@ -192,14 +192,14 @@ unsafe fn set_option(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_nodelay(tcp: *mut uv_tcp_t, enable: c_int) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { set_option(tcp, |engine, key| engine.tcp_nodelay(key, enable != 0)) }
 }
 
-/// The interval is the kernel's shortest and the number of probes its usual one.
+/// The interval is one second and the number of probes ten, as in libuv.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_keepalive(tcp: *mut uv_tcp_t, enable: c_int, delay: c_uint) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { uv_tcp_keepalive_ex(tcp, enable, delay, 1, 10) }
 }
 
@@ -216,13 +216,13 @@ unsafe extern "C" fn uv_tcp_keepalive_ex(
         interval: intvl,
         count: cnt,
     });
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe { set_option(tcp, |engine, key| engine.tcp_keepalive(key, keepalive)) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_simultaneous_accepts(tcp: *mut uv_tcp_t, enable: c_int) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         set_option(tcp, |engine, key| {
             engine.tcp_simultaneous_accepts(key, enable != 0)
@@ -232,7 +232,7 @@ unsafe extern "C" fn uv_tcp_simultaneous_accepts(tcp: *mut uv_tcp_t, enable: c_i
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tcp_close_reset(tcp: *mut uv_tcp_t, close_cb: uv_close_cb) -> c_int {
-    // SAFETY: the caller gives us a handle.
+    // SAFETY: the caller passes a handle.
     unsafe {
         let set = engine::with_handle(tcp.cast(), |engine, key| engine.tcp_reset_on_close(key));
         if set.is_ok() {

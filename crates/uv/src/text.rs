@@ -1,24 +1,24 @@
-//! Texts for buffers of C callers.
+//! Texts in buffers of C callers.
 //!
-//! Functions that fill a buffer take its size in `*size`. If it is too small, they answer
-//! `UV_ENOBUFS` and leave in `*size` what is needed, the NUL included; if it suffices, they
-//! leave the length, the NUL not included. Without a buffer, or with one of no size, they answer
-//! `UV_EINVAL` before they do anything else.
+//! Functions that fill a buffer take its size in `*size`. If the buffer is too small, they return
+//! `UV_ENOBUFS` and store the required size, including the NUL; otherwise they store the length,
+//! without the NUL. For a null buffer or one of size zero they return `UV_EINVAL` before they do
+//! anything else.
 
 use blacklight_engine::Errno;
 use std::ffi::{CStr, c_char, c_int};
 
-/// Copies the text that `find` finds into the caller's buffer.
+/// Copies the text that `find` returns into the caller's buffer.
 ///
 /// # Safety
 ///
-/// `size` is null or says how many bytes `buffer` has room for, unless that is null.
+/// `size` is null or the number of bytes in `buffer`, unless that is null.
 pub(crate) unsafe fn fill<T: AsRef<[u8]>>(
     buffer: *mut c_char,
     size: *mut usize,
     find: impl FnOnce() -> Result<T, Errno>,
 ) -> c_int {
-    // SAFETY: the caller vouches for `size`.
+    // SAFETY: the caller guarantees `size`.
     if buffer.is_null() || size.is_null() || unsafe { *size } == 0 {
         return Errno::EINVAL.code();
     }
@@ -27,7 +27,7 @@ pub(crate) unsafe fn fill<T: AsRef<[u8]>>(
         Err(error) => return error.code(),
     };
     let text = text.as_ref();
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         if *size <= text.len() {
             *size = text.len() + 1;
@@ -45,7 +45,7 @@ pub(crate) unsafe fn fill<T: AsRef<[u8]>>(
 ///
 /// There is room for both.
 pub(crate) unsafe fn write(buffer: *mut c_char, text: &[u8]) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         buffer
             .cast::<u8>()
@@ -54,15 +54,15 @@ pub(crate) unsafe fn write(buffer: *mut c_char, text: &[u8]) {
     }
 }
 
-/// A C string of the caller's, or `EINVAL` for null.
+/// The caller's C string, or `EINVAL` for null.
 ///
 /// # Safety
 ///
-/// `text` is null or a C string that stays as it is for as long as the result is used.
+/// `text` is null or a C string that stays unchanged while the result is used.
 pub(crate) unsafe fn read<'a>(text: *const c_char) -> Result<&'a CStr, Errno> {
     match text.is_null() {
         true => Err(Errno::EINVAL),
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         false => Ok(unsafe { CStr::from_ptr(text) }),
     }
 }

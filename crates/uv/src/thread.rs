@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 const UV_THREAD_HAS_STACK_SIZE: c_uint = 1;
 
-/// How to start a thread. A field counts if its flag is set.
+/// Options for a thread. A field is valid if its flag is set.
 #[repr(C)]
 pub struct uv_thread_options_t {
     flags: c_uint,
@@ -20,7 +20,7 @@ unsafe extern "C" fn uv_thread_create(
     entry: Option<Entry>,
     arg: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller's duties are the same.
+    // SAFETY: the caller upholds the same contract.
     unsafe { create(tid, 0, entry, arg) }
 }
 
@@ -31,7 +31,7 @@ unsafe extern "C" fn uv_thread_create_ex(
     entry: Option<Entry>,
     arg: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller gives us options, of which we read what their flags announce.
+    // SAFETY: the caller passes options, of which only the fields with a set flag are read.
     unsafe {
         let stack_size = match (*params).flags & UV_THREAD_HAS_STACK_SIZE {
             0 => 0,
@@ -53,7 +53,7 @@ unsafe fn create(
     let (false, Some(entry)) = (tid.is_null(), entry) else {
         return Errno::EINVAL.code();
     };
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe { code(thread::create(stack_size, entry, arg).map(|created| tid.write(created))) }
 }
 
@@ -76,7 +76,7 @@ extern "C" fn uv_thread_self() -> ThreadId {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_thread_equal(t1: *const ThreadId, t2: *const ThreadId) -> c_int {
-    // SAFETY: the caller gives us two identifiers. On Linux they are equal if their threads are.
+    // SAFETY: the caller passes two identifiers, which on Linux are equal if their threads are.
     c_int::from(unsafe { *t1 == *t2 })
 }
 
@@ -85,7 +85,7 @@ unsafe extern "C" fn uv_thread_setname(name: *const c_char) -> c_int {
     if name.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a C string.
+    // SAFETY: the caller passes a C string.
     code(thread::set_name(unsafe { CStr::from_ptr(name) }))
 }
 
@@ -105,7 +105,7 @@ unsafe extern "C" fn uv_thread_getname(
     };
     let len = size.min(NAME_SIZE);
     found[len - 1] = 0;
-    // SAFETY: the caller gives us room for `size` bytes.
+    // SAFETY: the caller passes room for `size` bytes.
     unsafe {
         name.cast::<u8>()
             .copy_from_nonoverlapping(found.as_ptr(), len)
@@ -123,7 +123,7 @@ extern "C" fn uv_cpumask_size() -> c_int {
 ///
 /// `tid` names a thread, and `cpumask` has room for a byte for each processor.
 unsafe fn get_affinity(tid: *mut ThreadId, cpumask: *mut c_char) -> Result<(), Errno> {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     unsafe {
         let set = thread::affinity(*tid)?;
         for cpu in 0..CPU_SETSIZE {
@@ -146,7 +146,7 @@ unsafe extern "C" fn uv_thread_getaffinity(
     code(unsafe { get_affinity(tid, cpumask) })
 }
 
-/// The old mask is written before the new one is read, which shows if they are the same memory.
+/// The old mask is written before the new one is read, which matters if both are the same memory.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_thread_setaffinity(
     tid: *mut ThreadId,

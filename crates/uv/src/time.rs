@@ -1,4 +1,4 @@
-//! Clocks and sleep, and the one constructor that libuv has for buffers.
+//! Clocks, sleep, and `uv_buf_init`.
 
 use crate::abi::uv_buf_t;
 use blacklight_engine::Errno;
@@ -37,7 +37,7 @@ unsafe extern "C" fn uv_clock_gettime(clock_id: c_int, ts: *mut uv_timespec64_t)
         UV_CLOCK_REALTIME => clock::realtime(),
         _ => return Errno::EINVAL.code(),
     };
-    // SAFETY: the caller gives us room for the time.
+    // SAFETY: the caller passes room for the time.
     unsafe { ts.write(uv_timespec64_t { tv_sec, tv_nsec }) };
     0
 }
@@ -49,7 +49,7 @@ unsafe extern "C" fn uv_gettimeofday(tv: *mut uv_timeval64_t) -> c_int {
     }
     let (tv_sec, tv_nsec) = clock::realtime();
     let tv_usec = tv_nsec / 1000;
-    // SAFETY: the caller gives us room for the time.
+    // SAFETY: the caller passes room for the time.
     unsafe { tv.write(uv_timeval64_t { tv_sec, tv_usec }) };
     0
 }

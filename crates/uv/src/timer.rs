@@ -5,15 +5,15 @@ use crate::engine;
 use blacklight_engine::Errno;
 use std::ffi::c_int;
 
-/// Writes the time at which the timer is due, `timeout` from now, where programs look for
-/// it. It is kept in milliseconds, as documented, beside the engine's nanoseconds: it can say
-/// what no clock will ever reach.
+/// Stores the time at which the timer is due, `timeout` from now, in its public field. The field is
+/// in milliseconds, as documented, beside the engine's nanoseconds, which cannot hold every value
+/// of it.
 ///
 /// # Safety
 ///
 /// `timer` is an initialised timer.
 pub(crate) unsafe fn mirror(timer: *mut uv_timer_t, timeout: u64) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let now = engine::with((*timer).handle.loop_, |engine| engine.now());
         (*timer).timeout = now.saturating_add(timeout);
@@ -22,7 +22,7 @@ pub(crate) unsafe fn mirror(timer: *mut uv_timer_t, timeout: u64) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_timer_init(loop_: *mut uv_loop_t, timer: *mut uv_timer_t) -> c_int {
-    // SAFETY: the caller gives us a loop and memory for a timer.
+    // SAFETY: the caller passes a loop and memory for a timer.
     unsafe {
         let token = engine::token(timer);
         match engine::with(loop_, |engine| engine.timer_init(token)) {
@@ -46,7 +46,7 @@ unsafe extern "C" fn uv_timer_start(
     if cb.is_none() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a timer.
+    // SAFETY: the caller passes a timer.
     unsafe {
         let started = engine::with_handle(timer.cast(), |engine, key| {
             engine.timer_start(key, timeout, repeat)?;
@@ -64,17 +64,17 @@ unsafe extern "C" fn uv_timer_start(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_timer_stop(timer: *mut uv_timer_t) -> c_int {
-    // SAFETY: the caller gives us a timer. Stopping one that is closing is no error.
+    // SAFETY: the caller passes a timer. Stopping a closing timer is no error.
     unsafe {
         let _ = engine::with_handle(timer.cast(), |engine, key| engine.timer_stop(key));
     }
     0
 }
 
-/// Succeeds and does nothing for a timer that is closing, as in libuv.
+/// Succeeds and does nothing for a closing timer, as in libuv.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_timer_again(timer: *mut uv_timer_t) -> c_int {
-    // SAFETY: the caller gives us a timer.
+    // SAFETY: the caller passes a timer.
     unsafe {
         if (*timer).timer_cb.is_none() {
             return Errno::EINVAL.code();
@@ -92,7 +92,7 @@ unsafe extern "C" fn uv_timer_again(timer: *mut uv_timer_t) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_timer_set_repeat(timer: *mut uv_timer_t, repeat: u64) {
-    // SAFETY: the caller gives us a timer.
+    // SAFETY: the caller passes a timer.
     unsafe {
         (*timer).repeat = repeat;
         let _ = engine::with_handle(timer.cast(), |engine, key| {
@@ -103,15 +103,33 @@ unsafe extern "C" fn uv_timer_set_repeat(timer: *mut uv_timer_t, repeat: u64) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_timer_get_repeat(timer: *const uv_timer_t) -> u64 {
-    // SAFETY: the caller gives us a timer.
+    // SAFETY: the caller passes a timer.
     unsafe { (*timer).repeat }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_timer_get_due_in(timer: *const uv_timer_t) -> u64 {
-    // SAFETY: the caller gives us a timer.
+    // SAFETY: the caller passes a timer.
     unsafe {
         let now = engine::look((*timer).handle.loop_, |engine| engine.now());
         (*timer).timeout.saturating_sub(now)
+    }
+}
+
+/// Calls the callback of a timer that is due.
+///
+/// # Safety
+///
+/// `timer` is open.
+#[inline(always)]
+pub(crate) unsafe fn due(timer: *mut uv_timer_t) {
+    // SAFETY: the caller guarantees the handle, which the callback may close.
+    unsafe {
+        if (*timer).repeat != 0 {
+            mirror(timer, (*timer).repeat);
+        }
+        if let Some(cb) = (*timer).timer_cb {
+            cb(timer);
+        }
     }
 }

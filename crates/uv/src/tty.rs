@@ -7,13 +7,14 @@ use crate::{engine, guess, stream};
 use blacklight_engine::{Descriptor, Errno, TtyMode, reset_terminal};
 use std::ffi::c_int;
 
-/// The modes in libuv's order. The last is for Windows; elsewhere it is the raw one.
+/// The modes in libuv's order. The last is for Windows; elsewhere it means raw.
 const MODES: [TtyMode; 4] = [TtyMode::Normal, TtyMode::Raw, TtyMode::Binary, TtyMode::Raw];
 
-/// The directions come from the descriptor, whatever the caller says.
+/// The directions come from the descriptor; the caller's argument is ignored.
 ///
-/// The terminal is opened once more, and the handle owns that; then the descriptor stays the
-/// program's own, unchanged. Otherwise it becomes the handle's, as with other streams.
+/// If possible the terminal is opened a second time, and the handle owns the new descriptor; the
+/// program's descriptor stays its own, unchanged. Otherwise the handle owns the program's
+/// descriptor, as other streams do.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_tty_init(
     loop_: *mut uv_loop_t,
@@ -24,8 +25,8 @@ unsafe extern "C" fn uv_tty_init(
     if matches!(guess::uv_guess_handle(fd), UV_FILE | UV_UNKNOWN_HANDLE) {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a loop, memory for a handle and, unless we hand it back,
-    // its descriptor.
+    // SAFETY: the caller passes a loop, memory for a handle and, on success, ownership of its
+    // descriptor.
     unsafe {
         let token = engine::token(tty);
         let fd = Descriptor::adopt(fd);
@@ -58,7 +59,7 @@ unsafe extern "C" fn uv_tty_set_mode(tty: *mut uv_tty_t, mode: c_int) -> c_int {
     let Some(&wanted) = wanted else {
         return Errno::EINVAL.code();
     };
-    // SAFETY: the caller gives us a terminal handle.
+    // SAFETY: the caller passes a terminal handle.
     unsafe {
         let set = engine::with_handle(tty.cast(), |engine, key| engine.tty_set_mode(key, wanted));
         if set.is_ok() {
@@ -68,7 +69,7 @@ unsafe extern "C" fn uv_tty_set_mode(tty: *mut uv_tty_t, mode: c_int) -> c_int {
     }
 }
 
-/// May be called from a signal handler.
+/// Async-signal-safe.
 #[unsafe(no_mangle)]
 extern "C" fn uv_tty_reset_mode() -> c_int {
     engine::code(reset_terminal())
@@ -80,7 +81,7 @@ unsafe extern "C" fn uv_tty_get_winsize(
     width: *mut c_int,
     height: *mut c_int,
 ) -> c_int {
-    // SAFETY: the caller gives us a terminal handle and room for two numbers.
+    // SAFETY: the caller passes a terminal handle and room for two numbers.
     unsafe {
         let size = engine::with_handle(tty.cast(), |engine, key| engine.tty_size(key));
         engine::code(size.map(|(columns, rows)| {
@@ -90,11 +91,11 @@ unsafe extern "C" fn uv_tty_get_winsize(
     }
 }
 
-/// Only Windows has something to set here.
+/// Has a meaning only on Windows.
 #[unsafe(no_mangle)]
 extern "C" fn uv_tty_set_vterm_state(_state: c_int) {}
 
-/// Only Windows has something to say here.
+/// Has a meaning only on Windows.
 #[unsafe(no_mangle)]
 extern "C" fn uv_tty_get_vterm_state(_state: *mut c_int) -> c_int {
     Errno::ENOTSUP.code()

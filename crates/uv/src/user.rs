@@ -1,7 +1,7 @@
 //! Users and groups.
 //!
-//! What a `get` fills is one piece of memory, at the address of the name; giving it back
-//! leaves null behind, so that doing it twice does no harm.
+//! Each `get` fills one piece of memory, at the address of the name. Freeing it leaves null behind,
+//! so that a second free is harmless.
 
 use crate::engine::code;
 use crate::packed::Packed;
@@ -38,7 +38,7 @@ unsafe fn fill_passwd(passwd: *mut uv_passwd_t, user: User) -> Result<(), Errno>
     if memory.is_null() {
         return Err(Errno::ENOMEM);
     }
-    // SAFETY: the memory has room for the three texts; the caller vouches for `passwd`.
+    // SAFETY: the memory has room for the three texts; the caller guarantees `passwd`.
     unsafe {
         let homedir = memory.add(user.name.len() + 1);
         let shell = homedir.add(user.home.len() + 1);
@@ -61,7 +61,7 @@ unsafe extern "C" fn uv_os_get_passwd(passwd: *mut uv_passwd_t) -> c_int {
     if passwd.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us room for a user.
+    // SAFETY: the caller passes room for a user.
     code(User::effective().and_then(|user| unsafe { fill_passwd(passwd, user) }))
 }
 
@@ -70,13 +70,13 @@ unsafe extern "C" fn uv_os_get_passwd2(passwd: *mut uv_passwd_t, uid: libc::uid_
     if passwd.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us room for a user.
+    // SAFETY: the caller passes room for a user.
     code(User::of(uid).and_then(|user| unsafe { fill_passwd(passwd, user) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_free_passwd(passwd: *mut uv_passwd_t) {
-    // SAFETY: the caller gives us null, or what one of the functions above has filled.
+    // SAFETY: the caller passes null, or a struct that one of the functions above has filled.
     unsafe {
         let Some(passwd) = passwd.as_mut() else {
             return;
@@ -94,7 +94,7 @@ unsafe extern "C" fn uv_os_free_passwd(passwd: *mut uv_passwd_t) {
 unsafe fn fill_group(group: *mut uv_group_t, found: Group) -> Result<(), Errno> {
     let texts = || std::iter::once(&found.name).chain(&found.members);
     let bytes = texts().map(|text| text.len() + 1).sum();
-    // The members, and null at their end; the group's name is behind them.
+    // The members, and null at their end; the group's name follows.
     let mut packed = Packed::new(found.members.len() + 1, bytes)?;
     let groupname = packed.text(&found.name);
     for member in &found.members {
@@ -102,7 +102,7 @@ unsafe fn fill_group(group: *mut uv_group_t, found: Group) -> Result<(), Errno> 
         packed.push(member);
     }
     packed.push(null_mut());
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         group.write(uv_group_t {
             groupname,
@@ -118,13 +118,13 @@ unsafe extern "C" fn uv_os_get_group(group: *mut uv_group_t, gid: libc::uid_t) -
     if group.is_null() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us room for a group.
+    // SAFETY: the caller passes room for a group.
     code(Group::of(gid).and_then(|found| unsafe { fill_group(group, found) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_os_free_group(group: *mut uv_group_t) {
-    // SAFETY: the caller gives us null, or what the function above has filled.
+    // SAFETY: the caller passes null, or a struct that the function above has filled.
     unsafe {
         let Some(group) = group.as_mut() else {
             return;

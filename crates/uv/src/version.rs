@@ -1,4 +1,4 @@
-//! The version of libuv that this library stands in for.
+//! The version of libuv that this library implements.
 
 use std::ffi::{c_char, c_uint};
 

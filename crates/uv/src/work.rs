@@ -1,10 +1,10 @@
-//! Requests of the thread pool: `uv_queue_work`, `uv_cancel`, and the way that all requests
-//! of this sort take to a worker and back to their loop.
+//! Requests of the thread pool: `uv_queue_work`, `uv_cancel`, and the path of every such request to
+//! a worker and back to its loop.
 //!
-//! A request is submitted with the function that does its work. A worker calls that with the
-//! request; then, on the loop's thread, [`done`] hands the request to the module that its
-//! type belongs to. Between the two the request belongs to the worker. The engine's key for
-//! it is in the request's private bytes, where `uv_cancel` finds it.
+//! A request is submitted with the function that does its work. A worker calls that function with
+//! the request; then, on the loop's thread, [`done`] calls the module of the request's type.
+//! Between the two the request belongs to the worker. The engine's key for the request is in the
+//! request's private bytes, where `uv_cancel` finds it.
 
 use crate::abi::{
     UV_FS, UV_GETADDRINFO, UV_GETNAMEINFO, UV_RANDOM, UV_WORK, UV_WRITE, uv_after_work_cb,
@@ -15,21 +15,21 @@ use crate::{dns, engine, random};
 use blacklight_engine::{Errno, Job, RequestKey, WorkKind};
 use std::ffi::{c_int, c_void};
 
-/// Has `work(req)` called by a worker and then `done(req, status)` by the loop.
+/// Submits a request: a worker calls `work(req)`, and then the loop calls `done(req, status)`.
 ///
 /// # Safety
 ///
-/// `loop_` is the caller's own loop. `req` is a request with its type filled in, which stays
-/// valid until its completion; `work` is made for requests of that type and touches nothing
-/// that the loop's thread uses meanwhile.
+/// The caller owns `loop_`. `req` is a request with its type filled in, which stays valid until its
+/// completion; `work` is made for requests of that type and touches nothing that the loop's thread
+/// uses meanwhile.
 pub(crate) unsafe fn submit(
     loop_: *mut uv_loop_t,
     req: *mut uv_req_t,
     kind: WorkKind,
     work: unsafe extern "C" fn(*mut c_void),
 ) -> c_int {
-    // SAFETY: the caller vouches for all of it. The key is written before any other thread
-    // could look for it: workers never do.
+    // SAFETY: the caller upholds the contract. The key is written before another thread could read
+    // it: workers never do.
     unsafe {
         let job = Job::raw(work, req.cast());
         let token = engine::token(req);
@@ -41,14 +41,14 @@ pub(crate) unsafe fn submit(
     0
 }
 
-/// Hands a completed request to its module. `status` is 0, or `UV_ECANCELED` if no worker
-/// has had it.
+/// Completes a request in the module of its type. `status` is 0, or `UV_ECANCELED` if no worker has
+/// run the request.
 ///
 /// # Safety
 ///
 /// `req` was submitted, and this is its completion.
 pub(crate) unsafe fn done(req: *mut uv_req_t, status: c_int) {
-    // SAFETY: the type says what the request is; its owner keeps it valid up to the call.
+    // SAFETY: the type says what the request is; the program keeps it valid up to the call.
     unsafe {
         match (*req).type_ {
             UV_WORK => {
@@ -68,7 +68,7 @@ pub(crate) unsafe fn done(req: *mut uv_req_t, status: c_int) {
 
 /// The worker's part of `uv_queue_work`.
 unsafe extern "C" fn run(req: *mut c_void) {
-    // SAFETY: `uv_queue_work` has submitted the request with a callback.
+    // SAFETY: `uv_queue_work` has filled in and submitted the request, with a callback.
     unsafe {
         let work = req.cast::<uv_work_t>();
         if let Some(cb) = (*work).work_cb {
@@ -87,7 +87,7 @@ unsafe extern "C" fn uv_queue_work(
     if work_cb.is_none() {
         return Errno::EINVAL.code();
     }
-    // SAFETY: the caller gives us a loop of its own and a request that it keeps valid.
+    // SAFETY: the caller passes its own loop and a request that it keeps valid.
     unsafe {
         (*req).req.type_ = UV_WORK;
         (*req).loop_ = loop_;
@@ -99,8 +99,8 @@ unsafe extern "C" fn uv_queue_work(
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn uv_cancel(req: *mut uv_req_t) -> c_int {
-    // SAFETY: the caller gives us a request that was submitted, so that its type is true and
-    // its loop is filled in.
+    // SAFETY: the caller passes a request that was submitted, so that its type and its loop are
+    // filled in.
     unsafe {
         let loop_ = match (*req).type_ {
             UV_WORK | UV_GETADDRINFO | UV_GETNAMEINFO | UV_RANDOM => {
@@ -125,7 +125,7 @@ pub(crate) unsafe extern "C" fn uv_cancel(req: *mut uv_req_t) -> c_int {
     }
 }
 
-/// How a request for files begins.
+/// The fields that a file request begins with.
 #[repr(C)]
 struct uv_fs_head {
     req: uv_req_t,
@@ -135,14 +135,14 @@ struct uv_fs_head {
 
 const _: () = assert!(std::mem::offset_of!(uv_fs_head, loop_) == 72);
 
-/// The process must not end, nor the library be unloaded, under threads that are at work for
-/// it: what is queued is done first. A write that was handed in is not lost to an `exit`.
+/// Finishes the queued work before the process ends or the library is unloaded: worker threads must
+/// not outlive the library, and a submitted write is not lost to an `exit`.
 extern "C" fn at_exit() {
     blacklight_engine::shut_down_pool();
 }
 
 #[used]
-// SAFETY: the section holds pointers to functions like this one, which the loader calls when
-// the process or the library ends.
+// SAFETY: the section holds pointers to functions of this type, which the loader calls when the
+// process ends or the library is unloaded.
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;

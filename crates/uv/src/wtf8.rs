@@ -1,13 +1,13 @@
 //! UTF-16 to WTF-8 and back.
 //!
 //! WTF-8 (<https://simonsapin.github.io/wtf-8/>) is UTF-8 that can also carry the lone surrogates
-//! found in names of files on Windows: each is written like any code point of its size.
+//! found in file names on Windows, encoded like any code point of their size.
 
 use crate::alloc;
 use blacklight_engine::Errno;
 use std::ffi::{CStr, c_char, c_int};
 
-/// The code points of a text in UTF-16, lone surrogates among them.
+/// The code points of a UTF-16 text, including lone surrogates.
 fn from_utf16(units: &[u16]) -> impl Iterator<Item = u32> {
     char::decode_utf16(units.iter().copied()).map(|decoded| match decoded {
         Ok(character) => character.into(),
@@ -15,7 +15,7 @@ fn from_utf16(units: &[u16]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// A code point in WTF-8: the bytes, and how many of them count.
+/// A code point in WTF-8: the bytes, and the number of valid ones.
 fn encode(code_point: u32) -> ([u8; 4], usize) {
     let continuation = |shift: u32| 0x80 | (code_point >> shift & 0x3f) as u8;
     match code_point {
@@ -44,9 +44,9 @@ fn wtf8_len(units: &[u16]) -> usize {
         .sum()
 }
 
-/// The code points of a text in WTF-8. What is none ends them, with an error.
+/// The code points of a WTF-8 text. The first invalid sequence ends them with an error.
 ///
-/// As in libuv, sequences of three and four bytes may be longer than needed.
+/// As in libuv, three- and four-byte sequences may be longer than needed.
 struct FromWtf8<'a>(&'a [u8]);
 
 impl Iterator for FromWtf8<'_> {
@@ -79,7 +79,7 @@ impl Iterator for FromWtf8<'_> {
     }
 }
 
-/// A code point in UTF-16: the units, and how many of them count.
+/// A code point in UTF-16: the units, and the number of valid ones.
 fn to_utf16(code_point: u32) -> ([u16; 2], usize) {
     match code_point.checked_sub(0x1_0000) {
         None => ([code_point as u16, 0], 1),
@@ -90,13 +90,13 @@ fn to_utf16(code_point: u32) -> ([u16; 2], usize) {
     }
 }
 
-/// A text of the caller's in UTF-16, which ends with a NUL if its length is below zero.
+/// The caller's UTF-16 text, which ends with a NUL if its length is negative.
 ///
 /// # Safety
 ///
 /// `utf16` has `len` units, or a NUL among them.
 unsafe fn units<'a>(utf16: *const u16, len: isize) -> &'a [u16] {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let len = usize::try_from(len).unwrap_or_else(|_| {
             let mut len = 0;
@@ -114,12 +114,12 @@ unsafe fn units<'a>(utf16: *const u16, len: isize) -> &'a [u16] {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_utf16_length_as_wtf8(utf16: *const u16, utf16_len: isize) -> usize {
-    // SAFETY: the caller vouches for its text.
+    // SAFETY: the caller upholds the contracts text.
     wtf8_len(unsafe { units(utf16, utf16_len) })
 }
 
-/// The length does not count the NUL, for which the caller's buffer has a byte more. What does
-/// not fit is cut wherever that is.
+/// The length does not count the NUL, for which the caller's buffer has one more byte. A text that
+/// does not fit is truncated, even inside a code point.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_utf16_to_wtf8(
     utf16: *const u16,
@@ -127,10 +127,10 @@ unsafe extern "C" fn uv_utf16_to_wtf8(
     wtf8: *mut *mut c_char,
     wtf8_len: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller vouches for its text.
+    // SAFETY: the caller upholds the contracts text.
     let units = unsafe { units(utf16, utf16_len) };
     let needed = self::wtf8_len(units);
-    // SAFETY: the caller gives us, unless they are null, room for a pointer and the length of
+    // SAFETY: the caller passes, unless they are null, room for a pointer and the length of
     // the buffer that it points to.
     unsafe {
         let room = match wtf8.as_mut() {
@@ -160,7 +160,7 @@ unsafe extern "C" fn uv_utf16_to_wtf8(
     }
 }
 
-/// Writes as much of a text as there is room for, and a NUL.
+/// Writes as much of a text as fits, and a NUL.
 ///
 /// # Safety
 ///
@@ -185,7 +185,7 @@ unsafe fn write_wtf8(units: &[u16], buffer: *mut u8, room: usize) {
 /// The length counts the NUL.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_wtf8_length_as_utf16(wtf8: *const c_char) -> isize {
-    // SAFETY: the caller gives us a C string.
+    // SAFETY: the caller passes a C string.
     let text = unsafe { CStr::from_ptr(wtf8) }.to_bytes();
     let units = FromWtf8(text).map(|decoded| decoded.map(|code_point| to_utf16(code_point).1));
     match units.sum::<Result<usize, Errno>>() {
@@ -194,11 +194,11 @@ unsafe extern "C" fn uv_wtf8_length_as_utf16(wtf8: *const c_char) -> isize {
     }
 }
 
-/// The caller has asked for the length, and so knows that the text is valid. We write no more
-/// units than it has room for all the same, and stop at what is none.
+/// The caller has checked the text with `uv_wtf8_length_as_utf16`. This function still writes no
+/// more units than fit, and stops at an invalid sequence.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_wtf8_to_utf16(wtf8: *const c_char, utf16: *mut u16, utf16_len: usize) {
-    // SAFETY: the caller gives us a C string.
+    // SAFETY: the caller passes a C string.
     let text = unsafe { CStr::from_ptr(wtf8) }.to_bytes();
     let code_points = FromWtf8(text).map_while(Result::ok);
     let units = code_points.flat_map(|code_point| {
@@ -207,7 +207,7 @@ unsafe extern "C" fn uv_wtf8_to_utf16(wtf8: *const c_char, utf16: *mut u16, utf1
     });
     let ended = units.chain(std::iter::once(0));
     for (index, unit) in ended.take(utf16_len).enumerate() {
-        // SAFETY: the caller gives us room for `utf16_len` units.
+        // SAFETY: the caller passes room for `utf16_len` units.
         unsafe { utf16.add(index).write(unit) };
     }
 }
