@@ -5,7 +5,7 @@ use crate::fs_event::FsEvents;
 use crate::handle::Handles;
 use crate::loop_watcher::PhaseList;
 use crate::metrics::{IdleTime, Metrics};
-use crate::patience::{Patience, Spinning};
+use crate::patience::Spinning;
 use crate::poller::{Mechanism, Sim};
 use crate::progress::InHand;
 use crate::request::Requests;
@@ -209,7 +209,7 @@ impl Engine {
     /// Says whether the loop may spin before it sleeps, and the pool's workers when they have
     /// done a request of this loop. What was learnt about spinning so far is forgotten.
     pub fn set_spinning(&mut self, spinning: Spinning) {
-        self.driver.patience = Patience::new(spinning);
+        self.driver.set_spinning(spinning);
     }
 
     /// Starts measuring the time that the loop spends waiting.

@@ -61,7 +61,7 @@ impl Engine {
             lp,
             cell,
             queued_ns,
-            may_linger: self.driver.patience.may_spin(),
+            may_linger: self.driver.may_spin(),
         };
         match pool.submit(task) {
             Ok(key) => {

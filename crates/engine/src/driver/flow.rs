@@ -17,7 +17,7 @@ const FLOW: u8 = 64;
 
 /// Which way bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Way {
+pub(super) enum Way {
     #[default]
     In,
     Out,
@@ -33,7 +33,7 @@ pub(super) struct Flow {
 impl Driver {
     /// The watcher's owner has transferred bytes.
     #[inline]
-    pub(crate) fn transferred(&mut self, index: u32, way: Way) {
+    pub(super) fn transferred(&mut self, index: u32, way: Way) {
         let watcher = &mut self.watchers.slab[index];
         let flow = &mut watcher.flow;
         if flow.way != way {

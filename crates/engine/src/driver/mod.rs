@@ -30,7 +30,6 @@ mod sources;
 mod wait;
 mod watchers;
 
-pub(crate) use flow::Way;
 pub(crate) use sources::{Source, Sources};
 pub(crate) use watchers::{Owner, Pending};
 
@@ -42,6 +41,7 @@ use crate::readiness::Readiness;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd};
+use flow::Way;
 use watchers::Watchers;
 
 /// Waits for the kernel and for other threads.
@@ -50,7 +50,7 @@ pub(crate) struct Driver {
     poller: Poller,
     watchers: Watchers,
     pub(crate) sources: Sources,
-    pub(crate) patience: Patience,
+    patience: Patience,
     /// The cached time.
     now_ns: u64,
     /// Blocked while the loop sleeps.
@@ -123,6 +123,30 @@ impl Driver {
 
     pub(crate) fn block_sigprof(&mut self) {
         self.blocked_signals = Some(SignalSet::sigprof());
+    }
+
+    /// Says whether the loop may spin. What was learnt about spinning so far is forgotten.
+    pub(crate) fn set_spinning(&mut self, spinning: Spinning) {
+        self.patience = Patience::new(spinning);
+    }
+
+    /// Whether the loop, and the pool's workers after its requests, may ever spin.
+    pub(crate) fn may_spin(&self) -> bool {
+        self.patience.may_spin()
+    }
+
+    /// Bytes of a stream were read.
+    #[inline]
+    pub(crate) fn saw_read(&mut self, watcher: u32, stream: u32) {
+        self.patience.saw_read(stream);
+        self.transferred(watcher, Way::In);
+    }
+
+    /// Bytes of a stream were written.
+    #[inline]
+    pub(crate) fn saw_write(&mut self, watcher: u32) {
+        self.patience.saw_write();
+        self.transferred(watcher, Way::Out);
     }
 
     pub(crate) fn measure_idle_time(&mut self) {

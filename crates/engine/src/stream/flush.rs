@@ -6,7 +6,7 @@
 
 use super::state::Channel;
 use super::{Engine, Streams};
-use crate::driver::{Pending, Way};
+use crate::driver::Pending;
 use crate::list::List;
 use crate::progress::Budget;
 use crate::readiness::Interest;
@@ -137,10 +137,7 @@ impl Engine {
         written: Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         match written {
-            Ok(_) => {
-                self.driver.patience.saw_write();
-                self.driver.transferred(channel.watcher, Way::Out);
-            }
+            Ok(_) => self.driver.saw_write(channel.watcher),
             // The kernel will say when there is room.
             Err(Errno::EAGAIN) => self.driver.used_up(channel.watcher, Interest::WRITABLE),
             Err(_) => {}

@@ -6,7 +6,7 @@
 
 use super::state::{Channel, Input};
 use super::{Arrivals, Engine, Streams};
-use crate::driver::{Driver, Way};
+use crate::driver::Driver;
 use crate::event::Event;
 use crate::handle::HandleKind;
 use crate::readiness::Interest;
@@ -198,8 +198,7 @@ impl Engine {
             stream::read(fd, room, transport)
         });
         if result.is_ok() {
-            self.driver.patience.saw_read(index);
-            self.driver.transferred(watcher, Way::In);
+            self.driver.saw_read(watcher, index);
         }
         match result {
             Ok(count) if count < wanted => self.driver.read_short(watcher),
