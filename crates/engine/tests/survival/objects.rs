@@ -456,6 +456,8 @@ impl Watched {
         let token = desk.new_token();
         let name = format!("blacklight-survival-{}-{}", std::process::id(), token.0);
         let dir = std::env::temp_dir().join(name);
+        // A run that was killed, and had the same process number, may have left its own behind.
+        let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         let key = desk.engine.fs_event_init(token).unwrap();
         let path = std::ffi::CString::new(dir.as_os_str().as_bytes()).unwrap();
