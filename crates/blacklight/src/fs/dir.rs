@@ -11,10 +11,10 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// How many entries are read at once.
+/// How many entries one job reads.
 const BATCH: usize = 64;
 
-/// What a worker has read, and what there is left to read.
+/// The entries that a job has read, and the rest of the directory.
 type Batch = (VecDeque<io::Result<DirEntry>>, Option<fs::ReadDir>);
 
 /// Opens a directory to read its entries, which come in no particular order.
@@ -68,17 +68,18 @@ fn batch(mut rest: fs::ReadDir) -> Batch {
 pub struct ReadDir {
     entries: VecDeque<io::Result<DirEntry>>,
     rest: Option<fs::ReadDir>,
-    /// Kept from one call to the next, so that nothing is lost when a call is dropped.
+    /// Kept between calls, so that dropping the future of a call loses no entry.
     reading: Option<OnPool<Batch>>,
 }
 
 impl ReadDir {
-    /// The next entry, or `None` after the last. No entry is lost if this is dropped.
+    /// Returns the next entry, or `None` after the last. Cancel-safe: dropping the future loses
+    /// no entry.
     pub async fn next_entry(&mut self) -> io::Result<Option<DirEntry>> {
         poll_fn(|context| self.poll_next_entry(context)).await
     }
 
-    /// As [`next_entry`](ReadDir::next_entry), for those who poll.
+    /// Polls for the next entry; see [`next_entry`](ReadDir::next_entry).
     pub fn poll_next_entry(
         &mut self,
         context: &mut Context<'_>,

@@ -1,13 +1,13 @@
 //! An open file.
 //!
-//! Bytes go to and come from workers in buffers of their own, so that a call may be dropped at
-//! any time. What is under way belongs to the file and not to the call:
+//! Jobs on the pool use their own buffers, so that a call's future may be dropped at any time.
+//! The file, not the future, owns the job in progress:
 //!
-//! - A read that nobody waits for any more is what the next read returns.
-//! - A write counts as done when it is handed to a worker, and is done even if the file is
-//!   dropped. If it fails, the next call says so; whoever wants to know calls `flush`.
-//! - The system's position is ahead of ours by what has been read and not been taken. A write or
-//!   a seek goes back first.
+//! - The next read returns the bytes of a read whose future was dropped.
+//! - A write returns once its job is submitted, and the job runs even if the file is dropped. If
+//!   the write fails, the next call returns the error; `flush` waits for it.
+//! - The kernel's file position is ahead of the file's by the bytes that are read and not yet
+//!   returned. A write or a seek moves it back first.
 
 use super::on_pool;
 use crate::current::current;
@@ -24,18 +24,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// How much a worker reads or writes at once at the most.
+/// The most bytes that one job reads or writes.
 const CHUNK: usize = 64 * 1024;
 
-/// What a worker does with the file.
-enum Under {
-    Nothing,
+/// The job in progress.
+enum Operation {
+    None,
     Reading(OnPool<Vec<u8>>),
     Writing(Blocking<io::Result<()>>),
     Seeking(SeekFrom, OnPool<u64>),
 }
 
-/// An open file, as [`std::fs::File`], read and written by the thread pool.
+/// An open file, like [`std::fs::File`], read and written on the thread pool.
 ///
 /// ```
 /// use blacklight::{Loop, fs::{File, TempDir}};
@@ -61,25 +61,25 @@ enum Under {
 /// ```
 pub struct File {
     file: Arc<fs::File>,
-    under: Under,
-    /// What has been read, of which that before `taken` has been taken.
+    operation: Operation,
+    /// Bytes that were read, of which the first `taken` were returned.
     read: Vec<u8>,
     taken: usize,
 }
 
 impl File {
-    /// Opens a file to read it.
+    /// Opens a file for reading.
     pub async fn open(path: impl AsRef<Path>) -> io::Result<File> {
         File::open_with(path, OpenOptions::new().read(true)).await
     }
 
-    /// Makes an empty file to write to it, in place of the one that is there.
+    /// Creates a file for writing, truncating an existing one.
     pub async fn create(path: impl AsRef<Path>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         File::open_with(path, options.write(true).create(true).truncate(true)).await
     }
 
-    /// Opens a file in any way.
+    /// Opens a file with options.
     ///
     /// ```
     /// use blacklight::{Loop, fs::File};
@@ -95,7 +95,7 @@ impl File {
         Ok(File::from_std(file))
     }
 
-    /// Takes over a file that is open already.
+    /// Takes ownership of an open file.
     ///
     /// ```
     /// use blacklight::{Loop, fs::File};
@@ -108,18 +108,18 @@ impl File {
     pub fn from_std(file: fs::File) -> File {
         File {
             file: Arc::new(file),
-            under: Under::Nothing,
+            operation: Operation::None,
             read: Vec::new(),
             taken: 0,
         }
     }
 
-    /// The file, after all that was written to it.
+    /// Waits for pending writes, and returns the file.
     pub async fn into_std(mut self) -> io::Result<fs::File> {
         self.flush().await?;
         let file = self.file.clone();
         drop(self);
-        // A worker that reads for a call that was dropped has it, too.
+        // The job of a dropped read may own the file as well.
         Arc::try_unwrap(file).or_else(|file| file.try_clone())
     }
 
@@ -127,7 +127,7 @@ impl File {
         &self.read[self.taken..]
     }
 
-    /// Forgets what was read and not taken; by how much to go back for that.
+    /// Discards bytes that were not returned, and returns the seek that undoes their read.
     fn forget_unread(&mut self) -> i64 {
         let ahead = self.unread().len();
         self.read.clear();
@@ -135,25 +135,25 @@ impl File {
         -(ahead as i64)
     }
 
-    /// Waits for what is under way. What is read is kept.
+    /// Waits for the job in progress. Keeps the bytes of a read.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let result = match &mut self.under {
-            Under::Nothing => return Poll::Ready(Ok(())),
-            Under::Reading(reading) => ready!(Pin::new(reading).poll(context)).map(|bytes| {
+        let result = match &mut self.operation {
+            Operation::None => return Poll::Ready(Ok(())),
+            Operation::Reading(reading) => ready!(Pin::new(reading).poll(context)).map(|bytes| {
                 self.read = bytes;
                 self.taken = 0;
             }),
-            Under::Writing(writing) => {
+            Operation::Writing(writing) => {
                 let result = ready!(Pin::new(writing).poll(context));
                 result.unwrap_or_else(|error| Err(error.into()))
             }
-            Under::Seeking(_, seeking) => ready!(Pin::new(seeking).poll(context)).map(drop),
+            Operation::Seeking(_, seeking) => ready!(Pin::new(seeking).poll(context)).map(drop),
         };
-        self.under = Under::Nothing;
+        self.operation = Operation::None;
         Poll::Ready(result)
     }
 
-    /// Does something with the file itself, after what is under way.
+    /// Runs a job on the file, after the one in progress.
     async fn with<T: Send + 'static>(
         &mut self,
         job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
@@ -163,7 +163,7 @@ impl File {
         on_pool(move || job(&file)).await
     }
 
-    /// Waits until all that was written is with the system, and says if it could not be.
+    /// Waits until the kernel has all written bytes, and returns the error of a failed write.
     ///
     /// ```
     /// use blacklight::{Loop, fs::{self, TempFile}};
@@ -172,7 +172,7 @@ impl File {
     /// let lp = Loop::new()?;
     /// lp.block_on(async {
     ///     let mut temporary = TempFile::new("flush").await?;
-    ///     // A single write is done by a worker, some time.
+    ///     // A write returns before the pool has done it.
     ///     AsyncWriteExt::write(&mut temporary.file, b"light").await?;
     ///     temporary.file.flush().await?;
     ///     assert_eq!(fs::read(temporary.path()).await?, b"light");
@@ -184,7 +184,7 @@ impl File {
         poll_fn(|context| self.poll_idle(context)).await
     }
 
-    /// Reads what there is, up to the length of the buffer. Zero is the end.
+    /// Reads up to `buffer.len()` bytes, and returns their number, or zero at the end.
     ///
     /// ```
     /// use blacklight::{Loop, fs::File};
@@ -203,7 +203,7 @@ impl File {
         poll_fn(|context| Pin::new(&mut *self).poll_read(context, buffer)).await
     }
 
-    /// Reads everything up to the end. What this has read is lost if it is dropped.
+    /// Reads to the end. Not cancel-safe: dropping the future loses the bytes read.
     pub async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         self.flush().await?;
         let mut bytes = self.unread().to_owned();
@@ -216,7 +216,7 @@ impl File {
         .await
     }
 
-    /// Writes all of this, and waits until it is written.
+    /// Writes all of `bytes`, and waits until they are written.
     pub async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = poll_fn(|context| Pin::new(&mut *self).poll_write(context, bytes));
@@ -225,12 +225,12 @@ impl File {
         self.flush().await
     }
 
-    /// Goes to another place in the file; where that is from its start.
+    /// Moves the file position, and returns it.
     pub async fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         poll_fn(|context| Pin::new(&mut *self).poll_seek(context, to)).await
     }
 
-    /// Reads at a place of the file, wherever else it is read. Zero is the end.
+    /// Reads at an offset, without moving the file position. Returns zero at the end.
     pub async fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let (file, len) = (self.file.clone(), buffer.len());
         let bytes = on_pool(move || {
@@ -244,7 +244,7 @@ impl File {
         Ok(bytes.len())
     }
 
-    /// Writes at a place of the file, wherever else it is written to.
+    /// Writes at an offset, without moving the file position.
     ///
     /// ```
     /// use blacklight::{Loop, fs::TempFile};
@@ -265,17 +265,17 @@ impl File {
         on_pool(move || file.write_all_at(&bytes, offset)).await
     }
 
-    /// Waits until everything about the file is on its disk.
+    /// Waits until contents and metadata are on disk.
     pub async fn sync_all(&mut self) -> io::Result<()> {
         self.with(fs::File::sync_all).await
     }
 
-    /// Waits until the content of the file is on its disk.
+    /// Waits until the contents are on disk.
     pub async fn sync_data(&mut self) -> io::Result<()> {
         self.with(fs::File::sync_data).await
     }
 
-    /// Cuts the file off, or fills it up with zeros.
+    /// Truncates the file, or extends it with zeros.
     ///
     /// ```
     /// use blacklight::{Loop, fs::TempFile};
@@ -293,12 +293,12 @@ impl File {
         self.with(move |file| file.set_len(len)).await
     }
 
-    /// What is known of the file.
+    /// Returns the metadata of the file.
     pub async fn metadata(&mut self) -> io::Result<Metadata> {
         self.with(fs::File::metadata).await
     }
 
-    /// Changes who may do what with the file.
+    /// Changes the permissions of the file.
     ///
     /// ```
     /// use blacklight::{Loop, fs::TempFile};
@@ -319,7 +319,7 @@ impl File {
             .await
     }
 
-    /// Changes when the file was used.
+    /// Sets the times of the file.
     ///
     /// ```
     /// use blacklight::{Loop, fs::TempFile};
@@ -345,11 +345,11 @@ impl AsyncRead for File {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let was_reading = matches!(self.under, Under::Reading(_));
+        let was_reading = matches!(self.operation, Operation::Reading(_));
         ready!(self.poll_idle(context))?;
         if self.unread().is_empty() && !was_reading && !buffer.is_empty() {
             let (file, len) = (self.file.clone(), buffer.len().min(CHUNK));
-            self.under = Under::Reading(on_pool(move || {
+            self.operation = Operation::Reading(on_pool(move || {
                 let mut bytes = vec![0; len];
                 let count = (&*file).read(&mut bytes)?;
                 bytes.truncate(count);
@@ -380,7 +380,7 @@ impl AsyncWrite for File {
             }
             (&*file).write_all(&bytes)
         };
-        self.under = Under::Writing(current().0.spawn_blocking(WorkKind::FastIo, write));
+        self.operation = Operation::Writing(current().0.spawn_blocking(WorkKind::FastIo, write));
         Poll::Ready(Ok(count))
     }
 
@@ -400,11 +400,11 @@ impl AsyncSeek for File {
         to: SeekFrom,
     ) -> Poll<io::Result<u64>> {
         loop {
-            if let Under::Seeking(target, seeking) = &mut self.under
+            if let Operation::Seeking(target, seeking) = &mut self.operation
                 && *target == to
             {
                 let sought = ready!(Pin::new(seeking).poll(context));
-                self.under = Under::Nothing;
+                self.operation = Operation::None;
                 return Poll::Ready(sought);
             }
             ready!(self.poll_idle(context))?;
@@ -415,7 +415,7 @@ impl AsyncSeek for File {
                 }
                 (&*file).seek(to)
             });
-            self.under = Under::Seeking(to, seeking);
+            self.operation = Operation::Seeking(to, seeking);
         }
     }
 }

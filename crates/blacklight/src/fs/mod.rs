@@ -18,12 +18,11 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! All of these may be dropped at any time. What no thread has taken up by then does not happen;
-//! what one has is finished, and its result dropped. They panic when they are polled where no
-//! loop runs.
+//! Every future may be dropped at any time. If no thread has started its operation by then, the
+//! operation never runs; otherwise it is finished and its result dropped. The futures panic if
+//! they are polled while no loop runs on this thread.
 //!
-//! For those who prefer callbacks, [`Loop::work`](crate::Loop::work) takes any function of
-//! `std::fs`:
+//! With callbacks, [`Loop::work`](crate::Loop::work) runs any function of `std::fs`:
 //!
 //! ```
 //! use blacklight::{Loop, Mode};
@@ -51,12 +50,12 @@ use std::fs::{self, FileTimes, Metadata, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Has something done that takes a while because of a file.
+/// Runs a file operation on the pool.
 fn on_pool<T: Send + 'static>(job: impl FnOnce() -> io::Result<T> + Send + 'static) -> OnPool<T> {
     OnPool::new(WorkKind::FastIo, job)
 }
 
-/// Functions of `std::fs`, each with an example that is run on a directory of its own.
+/// Functions of `std::fs`, each with an example that runs in a directory of its own.
 macro_rules! functions {
     ($(
         $(#[doc = $doc:literal])*
@@ -84,38 +83,38 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The content of a file.
+    /// Reads the contents of a file.
     fn read(path) -> Vec<u8>;
     "let path = directory.join(\"file\");
 fs::write(&path, b\"light\").await?;
 assert_eq!(fs::read(&path).await?, b\"light\");"
 
-    /// The content of a file as text.
+    /// Reads the contents of a file as text.
     fn read_to_string(path) -> String;
     "let path = directory.join(\"file\");
 fs::write(&path, b\"light\").await?;
 assert_eq!(fs::read_to_string(&path).await?, \"light\");"
 
-    /// What is known of a file. Symbolic links are followed.
+    /// Returns the metadata of a file, following symbolic links.
     fn metadata(path) -> Metadata;
     "assert!(fs::metadata(directory).await?.is_dir());"
 
-    /// What is known of a file, or of a symbolic link.
+    /// Returns the metadata of a file, without following a symbolic link.
     fn symlink_metadata(path) -> Metadata;
     "let link = directory.join(\"link\");
 fs::symlink(\"nowhere\", &link).await?;
 assert!(fs::symlink_metadata(&link).await?.is_symlink());"
 
-    /// Whether there is such a file. Symbolic links are followed.
+    /// Returns whether a file exists, following symbolic links.
     fn exists(path) -> bool;
     "assert!(fs::exists(directory).await?);
 assert!(!fs::exists(directory.join(\"nothing\")).await?);"
 
-    /// Makes a directory.
+    /// Creates a directory.
     fn create_dir(path) -> ();
     "fs::create_dir(directory.join(\"new\")).await?;"
 
-    /// Makes a directory, and those above it that are not there.
+    /// Creates a directory and all missing parents.
     fn create_dir_all(path) -> ();
     "fs::create_dir_all(directory.join(\"new/and/deep\")).await?;"
 
@@ -130,44 +129,44 @@ fs::remove_file(&path).await?;"
     "fs::create_dir(directory.join(\"new\")).await?;
 fs::remove_dir(directory.join(\"new\")).await?;"
 
-    /// Removes a directory and all that is in it.
+    /// Removes a directory and its contents.
     fn remove_dir_all(path) -> ();
     "fs::create_dir_all(directory.join(\"new/and/deep\")).await?;
 fs::remove_dir_all(directory.join(\"new\")).await?;"
 
-    /// Moves a file, in place of any other that has the new name.
+    /// Renames a file, replacing an existing file of the new name.
     fn rename(from, to) -> ();
     "fs::write(directory.join(\"old\"), b\"light\").await?;
 fs::rename(directory.join(\"old\"), directory.join(\"new\")).await?;"
 
-    /// Copies the content and the permissions of a file; how many bytes.
+    /// Copies the contents and permissions of a file, and returns the number of bytes.
     fn copy(from, to) -> u64;
     "fs::write(directory.join(\"one\"), b\"light\").await?;
 assert_eq!(fs::copy(directory.join(\"one\"), directory.join(\"two\")).await?, 5);"
 
-    /// Gives a file one more name.
+    /// Creates a hard link.
     fn hard_link(original, link) -> ();
     "fs::write(directory.join(\"one\"), b\"light\").await?;
 fs::hard_link(directory.join(\"one\"), directory.join(\"two\")).await?;"
 
-    /// What a symbolic link points to.
+    /// Reads the target of a symbolic link.
     fn read_link(path) -> PathBuf;
     "let link = directory.join(\"link\");
 fs::symlink(\"nowhere\", &link).await?;
 assert_eq!(fs::read_link(&link).await?.as_os_str(), \"nowhere\");"
 
-    /// The absolute path without symbolic links.
+    /// Returns the absolute path, with all symbolic links resolved.
     fn canonicalize(path) -> PathBuf;
     "assert_eq!(fs::canonicalize(\"/proc/../proc\").await?.as_os_str(), \"/proc\");"
 
-    /// Changes who may do what with a file.
+    /// Changes the permissions of a file.
     fn set_permissions(path; permissions: Permissions) -> ();
     "let mut permissions = fs::metadata(directory).await?.permissions();
 permissions.set_readonly(false);
 fs::set_permissions(directory, permissions).await?;"
 }
 
-/// Makes a file with this content, or replaces the content of the one that is there.
+/// Writes a file, creating it or replacing its contents.
 ///
 /// ```
 /// use blacklight::{Loop, fs};
@@ -181,7 +180,7 @@ pub async fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Res
     on_pool(move || fs::write(path, content)).await
 }
 
-/// Makes a symbolic link.
+/// Creates a symbolic link.
 ///
 /// ```
 /// use blacklight::{Loop, fs};
@@ -198,7 +197,7 @@ pub async fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Re
     on_pool(move || std::os::unix::fs::symlink(target, link)).await
 }
 
-/// Changes when a file was used, or a directory; it is opened for that.
+/// Sets the times of a file or directory, which must be readable.
 ///
 /// ```
 /// use blacklight::{Loop, fs};

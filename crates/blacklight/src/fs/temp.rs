@@ -1,4 +1,4 @@
-//! Files and directories that are removed when they are not needed any more.
+//! Temporary files and directories, removed on drop.
 
 use super::{File, on_pool};
 use std::env::temp_dir;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Tries names until there is no such file yet.
+/// Tries random names until `make` does not fail with `AlreadyExists`.
 fn unique<T>(prefix: &str, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
     loop {
         let mut bytes = [0; 8];
@@ -20,8 +20,8 @@ fn unique<T>(prefix: &str, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<
     }
 }
 
-/// A directory in the system's place for temporary files, ours alone. It is removed with all
-/// that is in it, on the spot, when this is dropped.
+/// A private directory in the system's directory for temporary files. Dropping this removes it
+/// with its contents, on this thread.
 ///
 /// ```
 /// use blacklight::{Loop, fs};
@@ -38,13 +38,13 @@ fn unique<T>(prefix: &str, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<
 pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// Makes a directory whose name begins like this.
+    /// Creates a directory whose name begins with `prefix`.
     pub async fn new(prefix: &str) -> io::Result<TempDir> {
         let prefix = prefix.to_owned();
         on_pool(move || TempDir::new_blocking(&prefix)).await
     }
 
-    /// As [`new`](TempDir::new), on this thread.
+    /// Like [`new`](TempDir::new), on this thread.
     ///
     /// ```
     /// let directory = blacklight::fs::TempDir::new_blocking("light")?;
@@ -56,7 +56,7 @@ impl TempDir {
         Ok(TempDir(unique(prefix, make)?.0))
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -64,13 +64,13 @@ impl TempDir {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        // Whoever has removed it already has spared us that.
+        // It may have been removed already.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A file in the system's place for temporary files, open for reading and writing, ours alone.
-/// It is removed when this is dropped.
+/// A private file in the system's directory for temporary files, open for reading and writing.
+/// Dropping this removes it.
 ///
 /// ```
 /// use blacklight::{Loop, fs};
@@ -91,7 +91,7 @@ pub struct TempFile {
     pub file: File,
 }
 
-/// Removes the file with this name when it is dropped.
+/// Removes the file of this name on drop.
 #[derive(Debug)]
 struct Named(PathBuf);
 
@@ -102,7 +102,7 @@ impl Drop for Named {
 }
 
 impl TempFile {
-    /// Makes a file whose name begins like this.
+    /// Creates a file whose name begins with `prefix`.
     pub async fn new(prefix: &str) -> io::Result<TempFile> {
         let prefix = prefix.to_owned();
         let make = |path: &Path| {
@@ -119,7 +119,7 @@ impl TempFile {
         Ok(TempFile { path, file })
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path.0
     }

@@ -1,4 +1,4 @@
-//! A child that has been started.
+//! A started child process.
 
 use crate::handle::Handle;
 use crate::loop_::Loop;
@@ -20,19 +20,20 @@ use std::task::{Context, Poll, ready};
 
 type OnExit = Box<dyn FnOnce(&Loop, io::Result<ExitStatus>)>;
 
-/// The loop's end of a child.
+/// The loop's part of a child.
 #[derive(Default)]
 pub(super) struct Running {
-    /// How it has ended, once that is known.
+    /// The exit status, once it is known.
     status: Cell<Option<Result<ExitStatus, Errno>>>,
     waiter: Waiter,
     on_exit: Cell<Option<OnExit>>,
-    /// The handle, once the program has let go of it: the child's end is to be seen all the same.
+    /// The handle of a child whose `Child` was dropped or detached, so that the loop still reaps
+    /// the child.
     kept: Cell<Option<Rc<Handle<Running>>>>,
 }
 
 impl Running {
-    /// Starts a child; its handle and its number.
+    /// Starts a child, and returns its handle and its process ID.
     pub(super) fn start(
         lp: &Loop,
         command: &Command<'_>,
@@ -55,7 +56,7 @@ impl Source for Running {
         let Event::Exit(_, status, signum) = event else {
             return;
         };
-        // As waitpid(2) tells it, but for an error, which is negative.
+        // The status of waitpid(2), or a negative error.
         let status = match i32::try_from(status) {
             Ok(error) if error < 0 => Err(Errno::from_code(error)),
             Ok(code) => Ok(ExitStatus::from_raw(code << 8 | signum)),
@@ -79,9 +80,9 @@ impl Source for Running {
 
 /// A child process.
 ///
-/// It keeps the loop running until it has ended. A child whose `Child` is dropped is left to
-/// itself, or killed if its command [says so](super::Command::kill_on_drop); either way the
-/// loop, for as long as it runs, sees to it that no zombie is left, without running on for that.
+/// A child keeps the loop running until it exits. Dropping the `Child` leaves the process
+/// running, or kills it with [`kill_on_drop`](super::Command::kill_on_drop). Either way the loop
+/// reaps the process if it exits while the loop runs, but does not keep running for that.
 ///
 /// ```
 /// use blacklight::{Loop, SignalKind, process::Command};
@@ -97,21 +98,21 @@ impl Source for Running {
 pub struct Child {
     pub(super) handle: Rc<Handle<Running>>,
     pub(super) pid: u32,
-    pub(super) is_left_alone: bool,
+    pub(super) is_detached: bool,
     pub(super) kill_on_drop: bool,
-    /// Our end of its standard input, if that is a pipe. It is closed by
-    /// [`wait`](Child::wait), so that a child that reads to the end comes to one.
+    /// The writing end of its standard input, if that is a pipe. [`wait`](Child::wait) closes it,
+    /// so that a child that reads its input to the end can exit.
     pub stdin: Option<Pipe>,
-    /// Our end of its standard output, if that is a pipe.
+    /// The reading end of its standard output, if that is a pipe.
     pub stdout: Option<Pipe>,
-    /// Our end of its standard error, if that is a pipe.
+    /// The reading end of its standard error, if that is a pipe.
     pub stderr: Option<Pipe>,
 }
 
-/// How much is asked for at once.
+/// The size of one read.
 const CHUNK: usize = 32 * 1024;
 
-/// Reads up to the end, which is at once if there is nothing to read from.
+/// Reads to the end. Ready at once if there is no pipe.
 fn poll_to_end(
     source: &mut Option<Pipe>,
     bytes: &mut Vec<u8>,
@@ -133,15 +134,14 @@ fn poll_to_end(
     Poll::Ready(Ok(()))
 }
 
-/// What other handles have, too, except that nobody can close this one: the child's end is to
-/// be seen in any case.
+/// The methods of all handles, except `close`, because the loop must reap the child.
 impl Child {
-    /// Whether the child runs, as far as the loop has heard.
+    /// Whether the child runs, as far as the loop knows.
     pub fn is_active(&self) -> bool {
         self.handle.engine().is_active(self.handle.key)
     }
 
-    /// Lets the loop end although the child runs.
+    /// Lets the loop end while the child runs.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, process::Command};
@@ -150,7 +150,7 @@ impl Child {
     /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn(&lp)?;
     /// assert!(child.is_active() && child.has_ref());
     /// child.unref();
-    /// lp.run(Mode::Default); // It returns at once.
+    /// lp.run(Mode::Default); // Returns at once.
     /// child.r#ref();
     /// assert!(lp.is_alive());
     /// # Ok::<(), std::io::Error>(())
@@ -159,7 +159,7 @@ impl Child {
         self.handle.engine().unreference(self.handle.key);
     }
 
-    /// Takes [`unref`](Child::unref) back.
+    /// Undoes [`unref`](Child::unref).
     pub fn r#ref(&self) {
         self.handle.engine().reference(self.handle.key);
     }
@@ -181,7 +181,7 @@ impl fmt::Debug for Child {
 }
 
 impl Child {
-    /// Its number.
+    /// The process ID of the child.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -195,15 +195,18 @@ impl Child {
         self.pid
     }
 
-    /// Sends a signal to the child, and never to another process that has its number by now. It
-    /// is an error (`ESRCH`) once the loop has told of its end.
+    /// Sends a signal to the child, and never to another process that reuses its process ID.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` once the loop has reported the exit.
     pub fn kill(&self, kind: SignalKind) -> io::Result<()> {
         let engine = self.handle.engine();
         Ok(engine.process_kill(self.handle.key, kind.as_raw())?)
     }
 
-    /// Calls back when the child has ended, in place of any callback before. If the loop has
-    /// told of its end already, which [`try_wait`](Child::try_wait) knows, nothing is called.
+    /// Calls back when the child exits, replacing an earlier callback. Never calls back if the
+    /// loop has already reported the exit, which [`try_wait`](Child::try_wait) returns.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, process::Command};
@@ -221,7 +224,7 @@ impl Child {
         }
     }
 
-    /// How the child has ended, if the loop has heard of that.
+    /// The exit status, or `None` if the loop has not reported the exit yet.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, process::Command};
@@ -237,7 +240,8 @@ impl Child {
         self.handle.state.status().transpose()
     }
 
-    /// Closes its standard input and waits for its end. It may be asked again.
+    /// Closes the child's standard input and waits for its exit. Later calls return the same
+    /// status.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         poll_fn(|context| self.poll_wait(context)).await
@@ -254,7 +258,8 @@ impl Child {
         }
     }
 
-    /// Closes its standard input, reads what comes from the pipes, and waits for its end.
+    /// Closes the child's standard input, reads its output pipes to their ends, and waits for its
+    /// exit.
     ///
     /// ```
     /// use blacklight::{Loop, process::{Command, Stdio}};
@@ -275,7 +280,7 @@ impl Child {
         let (mut from_stdout, mut from_stderr) = (self.stdout.take(), self.stderr.take());
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         poll_fn(|context| {
-            // Both together: a child may fill one pipe while we wait for the other.
+            // Reads both at once: a child may fill one pipe while we wait for the other.
             let out = poll_to_end(&mut from_stdout, &mut stdout, context)?;
             let err = poll_to_end(&mut from_stderr, &mut stderr, context)?;
             match out.is_ready() && err.is_ready() {
@@ -292,7 +297,8 @@ impl Child {
         })
     }
 
-    /// Gives the child to the loop, which then also runs on for it, and still calls back.
+    /// Gives the child to the loop, which keeps running until the child exits, and still calls
+    /// back.
     ///
     /// ```
     /// use blacklight::{Loop, Mode, process::Command};
@@ -305,12 +311,12 @@ impl Child {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn detach(mut self) {
-        self.leave();
+        self.keep_in_loop();
     }
 
-    /// Leaves it to the loop to see the child's end.
-    fn leave(&mut self) {
-        self.is_left_alone = true;
+    /// Lets the loop own the handle until it has reaped the child.
+    fn keep_in_loop(&mut self) {
+        self.is_detached = true;
         let state = &self.handle.state;
         if state.status.get().is_none() && !self.handle.inner.is_closed() {
             state.kept.set(Some(self.handle.clone()));
@@ -320,15 +326,15 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.is_left_alone {
+        if self.is_detached {
             return;
         }
         drop(self.handle.state.on_exit.take());
         if self.kill_on_drop {
-            // One that has ended needs no more.
+            // Fails if the child has exited already.
             let _ = self.kill(SignalKind::SIGKILL);
         }
         self.unref();
-        self.leave();
+        self.keep_in_loop();
     }
 }

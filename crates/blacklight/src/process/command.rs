@@ -1,4 +1,4 @@
-//! What to start, and how.
+//! The description of a child to start.
 
 use super::child::{Child, Running};
 use crate::loop_::Loop;
@@ -13,10 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
-/// The highest number of a descriptor that a child can be given; kernels stop earlier.
+/// The highest descriptor number that a child can get; kernels have a lower limit.
 const MAX_FD: u32 = 0xffff;
 
-/// What one of a child's standard streams is to be.
+/// What a standard stream of a child is connected to.
 ///
 /// ```
 /// use blacklight::{Loop, process::{Command, Stdio}};
@@ -27,7 +27,7 @@ const MAX_FD: u32 = 0xffff;
 /// let mut command = Command::new("echo");
 /// command.arg("to a pipe").stdout(Stdio::from_fd(writer));
 /// assert!(lp.block_on(command.status(&lp))?.success());
-/// // It owns the writing end, and nothing ends before that does.
+/// // It owns the writing end, and the reader sees the end only when that is closed.
 /// drop(command);
 /// let mut text = String::new();
 /// reader.read_to_string(&mut text)?;
@@ -46,13 +46,13 @@ enum Kind {
 }
 
 impl Stdio {
-    /// The parent's own.
+    /// Inherits the parent's stream.
     ///
     /// ```
     /// use blacklight::{Loop, process::{Command, Stdio}};
     ///
     /// let lp = Loop::new()?;
-    /// // What it says comes where ours does, and is not in the output.
+    /// // The child writes to our standard output, so `output` is empty.
     /// let output = lp.block_on(Command::new("echo").stdout(Stdio::inherit()).output(&lp))?;
     /// assert!(output.stdout.is_empty());
     /// # Ok::<(), std::io::Error>(())
@@ -75,7 +75,7 @@ impl Stdio {
         Stdio(Kind::Null)
     }
 
-    /// A new pipe between the child and us.
+    /// A new pipe between the child and this process.
     ///
     /// ```
     /// use blacklight::{Loop, process::{Command, Stdio}};
@@ -90,7 +90,7 @@ impl Stdio {
         Stdio(Kind::Piped)
     }
 
-    /// This descriptor: a file, a pipe, a socket. It becomes blocking, as programs expect.
+    /// A descriptor, such as a file, a pipe or a socket. It becomes blocking, as programs expect.
     pub fn from_fd(fd: impl Into<OwnedFd>) -> Stdio {
         Stdio(Kind::Fd(fd.into()))
     }
@@ -102,9 +102,9 @@ impl<Fd: Into<OwnedFd>> From<Fd> for Stdio {
     }
 }
 
-/// A child to be started, as [`std::process::Command`].
+/// A builder of child processes, like [`std::process::Command`].
 ///
-/// A program whose name has no slash in it is looked for in the `PATH` that the child will have.
+/// A program whose name has no slash is searched for in the child's `PATH`.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, process::{Command, Stdio}};
@@ -124,7 +124,7 @@ impl<Fd: Into<OwnedFd>> From<Fd> for Stdio {
 #[derive(Debug)]
 pub struct Command {
     program: OsString,
-    /// The name first.
+    /// The first is the program's name.
     args: Vec<OsString>,
     clears_env: bool,
     env: BTreeMap<OsString, Option<OsString>>,
@@ -138,7 +138,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A program without arguments, in our own environment and directory.
+    /// Creates a command without arguments, with the environment and directory of this process.
     pub fn new(program: impl AsRef<OsStr>) -> Command {
         let program = program.as_ref().to_owned();
         Command {
@@ -178,7 +178,7 @@ impl Command {
         self
     }
 
-    /// Sets the name by which the program is called, in place of its file's.
+    /// Sets the name that the program receives as `argv[0]`.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -194,14 +194,14 @@ impl Command {
         self
     }
 
-    /// Sets a variable of the environment.
+    /// Sets an environment variable.
     pub fn env(&mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Command {
         let value = Some(value.as_ref().to_owned());
         self.env.insert(key.as_ref().to_owned(), value);
         self
     }
 
-    /// Sets variables of the environment.
+    /// Sets environment variables.
     pub fn envs(
         &mut self,
         variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
@@ -212,7 +212,7 @@ impl Command {
         self
     }
 
-    /// Takes a variable out of the environment.
+    /// Removes an environment variable.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -228,7 +228,7 @@ impl Command {
         self
     }
 
-    /// Begins with an empty environment.
+    /// Clears the environment, including variables set so far.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -245,7 +245,7 @@ impl Command {
         self
     }
 
-    /// Sets the directory to run in. A program given as a relative path is looked for there.
+    /// Sets the working directory. A relative path of the program starts there.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -260,19 +260,22 @@ impl Command {
         self
     }
 
-    /// Sets the standard input. Our own unless set, or nothing for [`output`](Command::output).
+    /// Sets the standard input. The default is inherited, or `/dev/null` for
+    /// [`output`](Command::output).
     pub fn stdin(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
         self.stdio[0] = Some(stdio.into());
         self
     }
 
-    /// Sets the standard output. Our own unless set, or a pipe for [`output`](Command::output).
+    /// Sets the standard output. The default is inherited, or a pipe for
+    /// [`output`](Command::output).
     pub fn stdout(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
         self.stdio[1] = Some(stdio.into());
         self
     }
 
-    /// Sets the standard error. Our own unless set, or a pipe for [`output`](Command::output).
+    /// Sets the standard error. The default is inherited, or a pipe for
+    /// [`output`](Command::output).
     ///
     /// ```
     /// use blacklight::{Loop, process::{Command, Stdio}};
@@ -290,7 +293,7 @@ impl Command {
         self
     }
 
-    /// Gives the child one more descriptor, under a number of its own above two.
+    /// Passes a further descriptor to the child, under a number above two.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -312,13 +315,13 @@ impl Command {
         self
     }
 
-    /// Sets the user to run as. Supplementary groups are dropped.
+    /// Sets the user ID of the child. Supplementary groups are dropped.
     ///
     /// ```no_run
     /// use blacklight::{Loop, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// // Only the superuser may.
+    /// // Only root may change the user.
     /// let output = lp.block_on(Command::new("id").uid(65534).gid(65534).output(&lp))?;
     /// println!("{}", output.stdout.escape_ascii());
     /// # Ok::<(), std::io::Error>(())
@@ -328,13 +331,14 @@ impl Command {
         self
     }
 
-    /// Sets the group to run as. Supplementary groups are dropped.
+    /// Sets the group ID of the child. Supplementary groups are dropped.
     pub fn gid(&mut self, id: u32) -> &mut Command {
         self.gid = Some(id);
         self
     }
 
-    /// Lets the child lead a session of its own, so that our terminal's signals do not reach it.
+    /// Makes the child the leader of a new session, so that signals of this terminal do not reach
+    /// it.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -351,7 +355,7 @@ impl Command {
         self
     }
 
-    /// Kills the child when its [`Child`] is dropped, by `SIGKILL`. Else it is left to itself.
+    /// Kills the child with `SIGKILL` when its [`Child`] is dropped. By default it keeps running.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -366,12 +370,12 @@ impl Command {
         self
     }
 
-    /// Starts the child. If the program cannot be run, this is where the error is.
+    /// Starts the child. Returns an error if the program cannot be run.
     pub fn spawn(&self, lp: &Loop) -> io::Result<Child> {
         self.spawn_with(lp, [Kind::Inherit, Kind::Inherit, Kind::Inherit])
     }
 
-    /// Starts the child and waits for its end.
+    /// Starts the child and waits for its exit.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -385,7 +389,7 @@ impl Command {
         async move { child?.wait().await }
     }
 
-    /// Starts the child, reads what it writes, and waits for its end.
+    /// Starts the child, reads its output, and waits for its exit.
     ///
     /// ```
     /// use blacklight::{Loop, process::Command};
@@ -431,7 +435,7 @@ impl Command {
         Ok(Child {
             handle,
             pid,
-            is_left_alone: false,
+            is_detached: false,
             kill_on_drop: self.kill_on_drop,
             stdin,
             stdout,
@@ -439,8 +443,8 @@ impl Command {
         })
     }
 
-    /// The variables of the child. Our own are read through the standard library, whose lock
-    /// keeps other threads from changing them meanwhile.
+    /// The environment of the child. This process's variables are read through the standard
+    /// library, whose lock keeps other threads from changing them meanwhile.
     fn environment(&self) -> Vec<OsString> {
         let ours = std::env::vars_os().filter(|_| !self.clears_env);
         let ours = ours.filter(|(key, _)| !self.env.contains_key(key));
@@ -463,11 +467,11 @@ fn c_strings(texts: &[OsString]) -> io::Result<Vec<CString>> {
     texts.iter().map(|text| c_string(text)).collect()
 }
 
-/// What the child's descriptors are to be, and both ends of the pipes made for that.
+/// The descriptors of the child, and both ends of its new pipes.
 #[derive(Default)]
 struct Plan {
     places: Vec<Place>,
-    /// Ours, for the standard streams.
+    /// The parent's ends, for the standard streams.
     pipes: [Option<Pipe>; 3],
     theirs: Vec<OwnedFd>,
 }

@@ -1,6 +1,6 @@
 //! Child processes, as in [`std::process`], on a loop.
 //!
-//! A [`Command`] starts a [`Child`], whose end can be awaited or called back for:
+//! A [`Command`] starts a [`Child`], whose exit a task awaits or a callback receives:
 //!
 //! ```
 //! use blacklight::{Loop, process::Command};
@@ -12,8 +12,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! How a child has ended is told as [`std::process::ExitStatus`]. What it writes before its end
-//! can be read before its end is told of.
+//! The exit is reported as a [`std::process::ExitStatus`], after the child's last output has
+//! become readable.
 
 mod child;
 mod command;
@@ -24,19 +24,19 @@ pub use command::{Command, Stdio};
 use crate::signal::SignalKind;
 use std::io;
 
-/// Sends a signal to any process. To a child, [`Child::kill`] is the safer way: another process
-/// may have a child's number after it has ended.
+/// Sends a signal to any process. For a child, prefer [`Child::kill`]: the kernel may reuse the
+/// process ID of a child that has exited.
 ///
 /// ```
 /// use blacklight::{SignalKind, process};
 ///
-/// // To be woken from a stop does nothing to whoever has not stopped.
+/// // `SIGCONT` does nothing to a process that is not stopped.
 /// process::kill(std::process::id(), SignalKind::SIGCONT)?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn kill(pid: u32, kind: SignalKind) -> io::Result<()> {
     match i32::try_from(pid) {
-        // Zero and negative numbers stand for groups of processes.
+        // Zero and negative numbers address process groups.
         Ok(pid) if pid > 0 => Ok(blacklight_sys::pid::kill(pid, kind.as_raw())?),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
