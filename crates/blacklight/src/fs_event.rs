@@ -1,4 +1,4 @@
-//! What happens to files and directories, as the kernel tells it.
+//! Changes of files and directories, as the kernel reports them.
 
 use crate::handle::{Handle, Single, common_methods, detach_method};
 use crate::loop_::Loop;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// How many changes wait for whoever awaits them, before they are said to have been too many.
+/// How many changes a queue holds before it reports an overflow.
 const LIMIT: usize = 16 * 1024;
 
-/// What kind of change it was.
+/// The kind of a change.
 ///
 /// ```
 /// use blacklight::{ChangeKind, FsChanges, Loop, fs};
@@ -33,15 +33,15 @@ const LIMIT: usize = 16 * 1024;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ChangeKind {
-    /// It was created, removed or moved.
+    /// The file was created, removed or renamed.
     Renamed,
-    /// Its content or its attributes are different.
+    /// The contents or attributes have changed.
     Changed,
-    /// There were too many changes to tell of them all: look for yourself. This has no name.
+    /// Changes were lost: scan the directory again. Has no path.
     Overflow,
 }
 
-/// A change to what is watched.
+/// A change of a watched file or directory.
 ///
 /// ```
 /// use blacklight::{ChangeKind, FsChange, FsChanges, Loop, fs};
@@ -56,16 +56,16 @@ pub enum ChangeKind {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FsChange {
-    /// What has changed: the path of an entry relative to the directory that is watched, or the
-    /// last part of the path of a file.
+    /// The path of the entry relative to the watched directory, or the file name of a watched
+    /// file.
     pub path: Option<PathBuf>,
-    /// What has happened to it.
+    /// The kind of the change.
     pub kind: ChangeKind,
 }
 
 impl FsChange {
-    /// What the engine's event means. One with a name that is an error concerns that directory
-    /// below the one that is watched.
+    /// Converts the engine's event. An error with a path concerns a subdirectory of the watched
+    /// directory.
     fn of(path: Option<PathBuf>, change: Result<Change, Errno>) -> io::Result<FsChange> {
         let kind = match change {
             Ok(Change::ANYTHING) if path.is_none() => ChangeKind::Overflow,
@@ -85,7 +85,7 @@ impl FsChange {
     }
 }
 
-/// Calls back when something happens to a file or to the entries of a directory.
+/// Calls back when a file or the entries of a directory change.
 ///
 /// ```
 /// use blacklight::{ChangeKind, FsEvent, Loop, Mode, fs};
@@ -111,16 +111,19 @@ common_methods!(FsEvent);
 detach_method!(FsEvent);
 
 impl FsEvent {
-    /// Makes the handle, stopped.
+    /// Creates the handle, stopped.
     pub fn new(lp: &Loop) -> io::Result<FsEvent> {
         let (handle, ()) =
             Handle::single(lp, |engine, token| Ok((engine.fs_event_init(token)?, ())))?;
         Ok(FsEvent { handle })
     }
 
-    /// Watches a file or the entries of a directory. It is an error if that is not there, and if
-    /// the handle is started already. After an error in the callback it goes on with what it
-    /// can watch.
+    /// Watches a file or the entries of a directory. After an error is passed to the callback,
+    /// watching goes on where it can.
+    ///
+    /// # Errors
+    ///
+    /// If the path does not exist, or the handle is started already.
     pub fn start(
         &self,
         path: impl AsRef<Path>,
@@ -129,8 +132,8 @@ impl FsEvent {
         self.watch(path.as_ref(), false, callback)
     }
 
-    /// Watches a directory and all that is below it, now or later. Symbolic links are followed
-    /// on the way to the directory, and not below it.
+    /// Watches a directory and everything below it, now and later. Follows symbolic links in
+    /// `path` itself, but not below the directory.
     ///
     /// ```
     /// use blacklight::{FsEvent, Loop, Mode, fs};
@@ -179,18 +182,18 @@ impl FsEvent {
         Ok(())
     }
 
-    /// Stops watching. What has happened and was not told of is forgotten.
+    /// Stops watching. Pending changes are discarded.
     pub fn stop(&self) {
-        // One that is closed has stopped.
+        // A closed handle has stopped.
         let _ = self.handle.engine().fs_event_stop(self.handle.key);
     }
 }
 
-/// Changes to be awaited, from the moment when this is made. It does not keep the loop running;
-/// a task that waits for it does.
+/// A stream of changes to await, watched from its creation on. It does not keep the loop running;
+/// a task that awaits it does.
 ///
-/// Changes wait until they are asked for. If too many do, the rest is told as one
-/// [overflow](ChangeKind::Overflow).
+/// Changes are queued until they are received. When the queue is full, further changes are
+/// reported as one [overflow](ChangeKind::Overflow).
 ///
 /// ```
 /// use blacklight::{FsChanges, Loop, fs};
@@ -212,12 +215,12 @@ pub struct FsChanges {
 }
 
 impl FsChanges {
-    /// Watches as [`FsEvent::start`] does.
+    /// Watches like [`FsEvent::start`].
     pub fn new(lp: &Loop, path: impl AsRef<Path>) -> io::Result<FsChanges> {
         FsChanges::watch(lp, path.as_ref(), false)
     }
 
-    /// Watches as [`FsEvent::start_recursive`] does.
+    /// Watches like [`FsEvent::start_recursive`].
     ///
     /// ```
     /// use blacklight::{FsChanges, Loop, fs};
@@ -249,7 +252,7 @@ impl FsChanges {
         self.changes.pop().await
     }
 
-    /// As [`recv`](FsChanges::recv), for those who poll.
+    /// Polls for the next change; see [`recv`](FsChanges::recv).
     ///
     /// ```
     /// use blacklight::{FsChanges, Loop, fs};
@@ -268,7 +271,7 @@ impl FsChanges {
     }
 }
 
-/// Adds a change to those that wait, or says in its place that there were too many.
+/// Queues a change, or an overflow when the queue is full.
 fn push(queue: &Queue<io::Result<FsChange>>, change: io::Result<FsChange>) {
     let overflow = FsChange {
         path: None,

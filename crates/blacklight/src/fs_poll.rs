@@ -1,11 +1,11 @@
-//! Watching a file by asking about it again and again.
+//! Watching a file by calling `stat` at intervals.
 //!
-//! To the engine the handle is a timer that repeats. Each time that it is due a worker is asked,
-//! unless one is at it already; the answer is compared with the one before.
+//! The engine's handle is a repeating timer. Each time it fires, it submits a `stat` to the
+//! thread pool, unless one is in progress. The result is compared with the previous one.
 //!
-//! What the callback hears: nothing about the first answer unless it is an error; then every
-//! change from one answer to another that differs, every error after something else, and every
-//! answer after an error. What was last known of the file stays known through errors.
+//! The first result is reported only if it is an error. Later, a result is reported if its
+//! metadata differs, if it is an error that differs from the previous result, or if it follows an
+//! error. The last known metadata is kept through errors.
 
 use crate::handle::{Handle, Slot, common_methods};
 use crate::loop_::{Inner, Loop};
@@ -38,93 +38,93 @@ use std::time::Duration;
 /// ```
 #[derive(Debug)]
 pub struct StatChange {
-    /// What was last known of the file, if there has been such a file.
+    /// The last known metadata, or `None` if the file has never been found.
     pub previous: Option<Metadata>,
-    /// What it is now, or why nobody knows.
+    /// The metadata now, or the error of `stat`.
     pub current: io::Result<Metadata>,
 }
 
-/// What a worker has last said about the file.
+/// The last result of `stat`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum Outcome {
     None,
-    /// It is what is known.
+    /// The metadata is in `known`.
     File,
     Error(Option<i32>, io::ErrorKind),
 }
 
 type Callback = dyn FnMut(&Loop, &FsPoll, StatChange);
 
-/// The loop's end of a handle.
+/// The loop's part of a handle.
 struct Watch {
     callback: Slot<Callback>,
     handle: OnceCell<Weak<Handle<Watch>>>,
-    /// Set by `detach`: the loop then keeps the handle itself.
+    /// Set by `detach`, so that the loop owns the handle.
     detached: Cell<Option<Rc<Handle<Watch>>>>,
     path: RefCell<Arc<Path>>,
-    last: Cell<Answer>,
+    last: Cell<Outcome>,
     known: RefCell<Option<Metadata>>,
-    /// The question that is on its way.
-    asked: RefCell<Option<Work>>,
-    /// Counts starts and stops: an answer to a question of before concerns nobody.
+    /// The `stat` in progress.
+    in_progress: RefCell<Option<Work>>,
+    /// Counts starts and stops, to ignore the result of a `stat` from before.
     starts: Cell<u64>,
 }
 
 impl Watch {
-    /// Asks a worker about the file.
-    fn ask(self: &Rc<Self>, inner: &Rc<Inner>) -> io::Result<()> {
+    /// Submits a `stat` of the file.
+    fn submit_stat(self: &Rc<Self>, inner: &Rc<Inner>) -> io::Result<()> {
         let path = self.path.borrow().clone();
         let (watch, start) = (Rc::downgrade(self), self.starts.get());
         let job = move || fs::metadata(&path);
-        let work = inner.submit(WorkKind::FastIo, job, move |lp, answer| {
+        let work = inner.submit(WorkKind::FastIo, job, move |lp, outcome| {
             if let Some(watch) = watch.upgrade()
                 && watch.starts.get() == start
             {
-                drop(watch.asked.take());
-                watch.answered(lp, answer.unwrap_or_else(|error| Err(error.into())));
+                drop(watch.in_progress.take());
+                watch.complete(lp, outcome.unwrap_or_else(|error| Err(error.into())));
             }
         })?;
-        *self.asked.borrow_mut() = Some(work);
+        *self.in_progress.borrow_mut() = Some(work);
         Ok(())
     }
 
-    fn answered(&self, lp: &Loop, current: io::Result<Metadata>) {
-        let answer = match &current {
-            Ok(_) => Answer::File,
-            Err(error) => Answer::Error(error.raw_os_error(), error.kind()),
+    fn complete(&self, lp: &Loop, current: io::Result<Metadata>) {
+        let outcome = match &current {
+            Ok(_) => Outcome::File,
+            Err(error) => Outcome::Error(error.raw_os_error(), error.kind()),
         };
         let previous = match &current {
             Ok(now) => self.known.replace(Some(now.clone())),
             Err(_) => self.known.borrow().clone(),
         };
-        let is_news = match (self.last.replace(answer), &previous, &current) {
-            (before, _, Err(_)) => before != answer,
-            (Answer::None, ..) => false,
-            (Answer::Error(..), ..) => true,
-            (Answer::File, Some(before), Ok(now)) => differs(before, now),
-            (Answer::File, None, Ok(_)) => true,
+        let is_change = match (self.last.replace(outcome), &previous, &current) {
+            (before, _, Err(_)) => before != outcome,
+            (Outcome::None, ..) => false,
+            (Outcome::Error(..), ..) => true,
+            (Outcome::File, Some(before), Ok(now)) => differs(before, now),
+            (Outcome::File, None, Ok(_)) => true,
         };
         let handle = self.handle.get().and_then(Weak::upgrade);
-        if let (true, Some(handle)) = (is_news, handle) {
+        if let (true, Some(handle)) = (is_change, handle) {
             let change = StatChange { previous, current };
             self.callback
                 .call(|callback| callback(lp, &FsPoll { handle }, change));
         }
     }
 
-    /// Forgets the question that is on its way.
-    fn forget(&self) {
+    /// Cancels the `stat` in progress, or ignores its result.
+    fn cancel(&self) {
         self.starts.set(self.starts.get() + 1);
-        if let Some(work) = self.asked.take() {
-            // If no worker has it yet, none needs to.
+        if let Some(work) = self.in_progress.take() {
+            // Has no effect if a thread has started it.
             work.cancel();
         }
     }
 }
 
-/// Whether something about the file has changed. Reading it is no change, so the access time
-/// does not count; nor do the blocks, which the kernel may arrange as it likes, and whatever
-/// cannot change without the change time.
+/// Whether the file has changed. Ignores the access time, since reading is not a change, the
+/// number of blocks, which the kernel may change on its own, and fields that cannot change
+/// without the change time.
 fn differs(before: &Metadata, now: &Metadata) -> bool {
     let what = |stat: &Metadata| {
         (
@@ -145,23 +145,23 @@ fn differs(before: &Metadata, now: &Metadata) -> bool {
 impl Source for Watch {
     fn event(&self, _: &Loop, _: Event) {
         if let Some(handle) = self.handle.get().and_then(Weak::upgrade)
-            && self.asked.borrow().is_none()
+            && self.in_progress.borrow().is_none()
         {
-            // If there is no memory to ask now, perhaps there is next time.
-            let _ = handle.state.ask(&handle.inner);
+            // If this fails for lack of memory, the next interval tries again.
+            let _ = handle.state.submit_stat(&handle.inner);
         }
     }
 
     fn clear(&self) {
-        self.forget();
+        self.cancel();
         self.callback.set(None);
         drop(self.detached.take());
     }
 }
 
-/// Calls back when a file is not what it was, by asking about it every so often. This also works
-/// where the kernel tells nothing, as on network file systems, and for files that are not there
-/// yet; else [`FsEvent`](crate::FsEvent) is the better choice.
+/// Calls back when a file changes, by calling `stat` at intervals. Use it where the kernel
+/// reports no changes, as on network file systems, and for files that do not exist yet; otherwise
+/// prefer [`FsEvent`](crate::FsEvent).
 ///
 /// ```
 /// use blacklight::{FsPoll, Loop, Mode, fs};
@@ -191,16 +191,16 @@ pub struct FsPoll {
 common_methods!(FsPoll);
 
 impl FsPoll {
-    /// Makes the handle, stopped.
+    /// Creates the handle, stopped.
     pub fn new(lp: &Loop) -> io::Result<FsPoll> {
         let watch = Rc::new(Watch {
             callback: Slot::new(),
             handle: OnceCell::new(),
             detached: Cell::new(None),
             path: RefCell::new(Arc::from(PathBuf::new())),
-            last: Cell::new(Answer::None),
+            last: Cell::new(Outcome::None),
             known: RefCell::default(),
-            asked: RefCell::default(),
+            in_progress: RefCell::default(),
             starts: Cell::new(0),
         });
         let (handle, ()) = lp.attach(watch, |engine, token| Ok((engine.timer_init(token)?, ())))?;
@@ -209,8 +209,8 @@ impl FsPoll {
         Ok(FsPoll { handle })
     }
 
-    /// Asks about a file now and then every `interval`, in place of what was asked before. An
-    /// interval of less than a millisecond is one.
+    /// Watches a file by calling `stat` now and then every `interval`, which is at least one
+    /// millisecond. Replaces an earlier file and callback.
     pub fn start(
         &self,
         path: impl AsRef<Path>,
@@ -220,29 +220,29 @@ impl FsPoll {
         self.stop();
         let Handle { inner, key, state } = &*self.handle;
         *state.path.borrow_mut() = Arc::from(path.as_ref());
-        state.last.set(Answer::None);
+        state.last.set(Outcome::None);
         state.known.replace(None);
-        state.ask(inner)?;
+        state.submit_stat(inner)?;
         let interval_ms = u64::try_from(interval.as_millis())
             .unwrap_or(u64::MAX)
             .max(1);
         let started = inner.engine().timer_start(*key, interval_ms, interval_ms);
-        started.inspect_err(|_| state.forget())?;
-        // Nobody would ever take it back from a loop that is gone.
+        started.inspect_err(|_| state.cancel())?;
+        // A loop that is gone would never drop the callback.
         if !inner.is_closed() {
             state.callback.set(Some(Box::new(callback)));
         }
         Ok(())
     }
 
-    /// Stops asking. An answer that is on its way is forgotten.
+    /// Stops watching. The result of a `stat` in progress is ignored.
     pub fn stop(&self) {
-        self.handle.state.forget();
-        // One that is closed has stopped.
+        self.handle.state.cancel();
+        // A closed handle has stopped.
         let _ = self.handle.engine().timer_stop(self.handle.key);
     }
 
-    /// Gives the handle to the loop, which keeps it for as long as the loop lives.
+    /// Gives the handle to the loop, which owns it until it is closed or the loop is gone.
     ///
     /// ```
     /// use blacklight::{FsPoll, Loop, Mode};
@@ -263,8 +263,8 @@ impl FsPoll {
     }
 }
 
-/// Changes of a file to be awaited, found by asking; see [`FsPoll`]. It does not keep the loop
-/// running; a task that waits for it does. Changes that nobody has waited for are one.
+/// A stream of changes of a file to await; see [`FsPoll`]. It does not keep the loop running; a
+/// task that awaits it does. Pending changes are merged into one.
 ///
 /// ```
 /// use blacklight::{Loop, StatChanges, fs};
@@ -288,7 +288,7 @@ pub struct StatChanges {
 }
 
 impl StatChanges {
-    /// Asks about a file now and then every `interval`.
+    /// Watches a file by calling `stat` now and then every `interval`.
     pub fn new(lp: &Loop, path: impl AsRef<Path>, interval: Duration) -> io::Result<StatChanges> {
         let handle = FsPoll::new(lp)?;
         let changes = Rc::new(Queue::new());
@@ -310,7 +310,7 @@ impl StatChanges {
         self.changes.pop().await
     }
 
-    /// As [`recv`](StatChanges::recv), for those who poll.
+    /// Polls for the next change; see [`recv`](StatChanges::recv).
     ///
     /// ```
     /// use blacklight::{Loop, StatChanges};

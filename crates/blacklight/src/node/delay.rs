@@ -1,4 +1,4 @@
-//! How long a timer waits, and the warnings about delays that make no sense.
+//! Delays of timers, and warnings about invalid delays.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use std::time::Duration;
 /// ```
 pub const TIMEOUT_MAX: u32 = i32::MAX as u32;
 
-/// What [`Node::set_timeout`](super::Node::set_timeout) takes as a delay: a number of
-/// milliseconds, or a [`Duration`].
+/// A delay for [`Node::set_timeout`](super::Node::set_timeout): a number of milliseconds or a
+/// [`Duration`].
 ///
-/// The rules are Node's. Whatever is below 1, not a number, or above [`TIMEOUT_MAX`] counts
-/// as 1, and fractions of a millisecond are cut off. Only a [`Duration`] is rounded up, so
-/// that nothing written in Rust's terms comes early.
+/// The rules are Node's. A value that is below 1, not a number, or above [`TIMEOUT_MAX`] counts
+/// as 1, and fractions of a millisecond are truncated. Only a [`Duration`] is rounded up, so that
+/// its timer is never early.
 ///
 /// ```
 /// use blacklight::node::Delay;
@@ -46,7 +46,7 @@ impl Delay {
         }
     }
 
-    /// What there is to say against the delay.
+    /// The warning about the delay, if it is invalid.
     pub(crate) fn warning(self) -> Option<Warning> {
         let kind = if self.0 > f64::from(TIMEOUT_MAX) {
             WarningKind::Overflow
@@ -112,7 +112,7 @@ impl From<Duration> for Delay {
     }
 }
 
-/// What a [`Warning`] is about.
+/// The kind of a [`Warning`].
 ///
 /// ```
 /// use blacklight::node::{Node, WarningKind};
@@ -137,9 +137,9 @@ pub enum WarningKind {
     NotANumber,
 }
 
-/// A delay that makes no sense, and counts as one millisecond therefore.
+/// A warning about an invalid delay, which counts as one millisecond.
 ///
-/// Displayed, it is the text that Node prints.
+/// `Display` gives the text that Node prints.
 ///
 /// ```
 /// use blacklight::node::{Node, WarningKind};
@@ -168,7 +168,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// What the warning is about.
+    /// The kind of the warning.
     pub fn kind(&self) -> WarningKind {
         self.kind
     }
@@ -182,7 +182,7 @@ impl Warning {
         }
     }
 
-    /// The text without the name.
+    /// The text of the warning, without its name.
     ///
     /// ```
     /// use blacklight::node::Node;

@@ -1,8 +1,8 @@
-//! Files, by way of the thread pool: enough of Node's `fs` to have I/O callbacks.
+//! The basic functions of Node's `fs`, on the thread pool.
 //!
-//! Each call does its work on a thread of the pool and calls back in the poll phase. An
-//! error of the operation goes to the callback; the call itself fails only if the pool has
-//! no thread and no memory for one.
+//! Each function does its work on the pool and calls back in the poll phase. The callback
+//! receives an error of the operation; the function itself fails only if the pool has no thread
+//! and cannot start one.
 //!
 //! ```
 //! use blacklight::node::{Node, fs};
@@ -48,7 +48,7 @@ pub fn read_file(
     work(node, move || std::fs::read(path), callback)
 }
 
-/// Writes a whole file, in place of what was in it. Node's `fs.writeFile`.
+/// Writes a whole file, replacing its contents. Node's `fs.writeFile`.
 ///
 /// ```
 /// use blacklight::node::{Node, fs};
@@ -70,7 +70,7 @@ pub fn write_file(
     work(node, move || std::fs::write(path, data), callback)
 }
 
-/// Asks about a file, following links. Node's `fs.stat`.
+/// Reads the metadata of a file, following links. Node's `fs.stat`.
 ///
 /// ```
 /// use blacklight::node::{Node, fs};
@@ -91,7 +91,7 @@ pub fn stat(
     work(node, move || std::fs::metadata(path), callback)
 }
 
-/// Has `job` done by the pool. A Node that is gone by then hears nothing of it.
+/// Runs `job` on the pool. Does not call back if the Node is gone by then.
 fn work<T: Send + 'static>(
     node: &Node,
     job: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -1,10 +1,10 @@
-//! Immediates: what runs in the check phase, right after the loop has polled.
+//! Immediates: callbacks of the check phase, right after the loop has polled.
 //!
-//! - A phase runs the immediates that were there when it began. What they add waits for the
-//!   next turn, so that immediates which add immediates do not keep the loop from its I/O.
-//! - A check handle, unreferenced and always started, runs them. While a referenced one
-//!   waits, an idle handle is started, which keeps the loop alive and from sleeping.
-//! - A cleared immediate stays in its queue without its callback, and is passed over.
+//! - A phase runs the immediates that were set before it began. Immediates that they set wait for
+//!   the next turn, so that they do not starve I/O.
+//! - A check handle, unreferenced and always started, runs the immediates. While a referenced
+//!   immediate is pending, a started idle handle keeps the loop alive and awake.
+//! - A cleared immediate stays in its queue without its callback, and is skipped.
 
 use super::{Inner, Node, Task};
 use crate::handle::{Handle, Single};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::rc::{Rc, Weak};
 
-/// One that waits has its callback. Nothing is left of one that has run or was cleared.
+/// An immediate, which has its callback until it runs or is cleared.
 struct Entry {
     callback: RefCell<Option<Task>>,
     referenced: Cell<bool>,
@@ -22,11 +22,11 @@ struct Entry {
 pub(super) struct Immediates {
     check: Rc<Handle<Single>>,
     idle: Rc<Handle<Single>>,
-    /// For the next phase.
+    /// Immediates for the next phase.
     waiting: RefCell<VecDeque<Rc<Entry>>>,
-    /// What is left of the phase in progress, or of one that a panic has ended.
+    /// The rest of the phase in progress, or of one that a panic ended.
     running: RefCell<VecDeque<Rc<Entry>>>,
-    /// How many that wait are referenced.
+    /// The number of referenced pending immediates.
     references: Cell<usize>,
 }
 
@@ -41,7 +41,7 @@ impl Immediates {
         }
     }
 
-    /// Arranges for the check phase to come to us.
+    /// Starts the check handle.
     pub(super) fn begin(node: &Node) -> std::io::Result<()> {
         let check = &node.0.immediates.check;
         let mut engine = node.0.lp.engine();
@@ -52,7 +52,7 @@ impl Immediates {
         Ok(())
     }
 
-    /// Drops all callbacks. One that owns its own [`Immediate`] would otherwise live for ever.
+    /// Drops all callbacks. A callback that owns its own [`Immediate`] would leak otherwise.
     pub(super) fn abandon(&mut self) {
         for queue in [&mut self.waiting, &mut self.running] {
             for entry in queue.get_mut() {
@@ -61,7 +61,7 @@ impl Immediates {
         }
     }
 
-    /// Counts a reference more or less, and lets the idle handle follow.
+    /// Adds or removes a reference, and starts or stops the idle handle accordingly.
     fn count(&self, node: &Inner, more: bool) {
         let before = self.references.get();
         let now = if more { before + 1 } else { before - 1 };
@@ -77,11 +77,11 @@ impl Immediates {
 }
 
 impl Node {
-    /// Runs `callback` in the check phase: after the poll of this turn if that is still to
-    /// come, and otherwise after that of the next. Node's `setImmediate`.
+    /// Runs `callback` in the check phase: of this turn if that is still to come, or else of the
+    /// next turn. Node's `setImmediate`.
     ///
-    /// Within an I/O callback an immediate always comes before any timer, because the check
-    /// phase follows the poll phase, and the timers follow after it.
+    /// An immediate set in an I/O callback always runs before any timer, because the check phase
+    /// comes between the poll phase and the timers.
     ///
     /// ```
     /// use blacklight::node::{Node, fs};
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Forgets an immediate that has not run yet; the same as [`Immediate::clear`].
+    /// Cancels an immediate that has not run yet; the same as [`Immediate::clear`].
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -140,7 +140,7 @@ impl Node {
                 self.run_tasks();
             }
             first = false;
-            // Looked for only now: the tasks may have cleared it.
+            // Taken only now, because the tasks may have cleared it.
             let callback = entry.callback.take();
             let Some(callback) = callback else { continue };
             if entry.referenced.replace(false) {
@@ -151,8 +151,8 @@ impl Node {
     }
 }
 
-/// What [`Node::set_immediate`] returns. Clones are the same immediate; dropping them changes
-/// nothing.
+/// A handle to an immediate; see [`Node::set_immediate`]. Clones refer to the same immediate;
+/// dropping them does not clear it.
 ///
 /// ```
 /// use blacklight::node::Node;
@@ -178,7 +178,7 @@ impl Immediate {
         self
     }
 
-    /// Takes [`unref`](Immediate::unref) back.
+    /// Undoes [`unref`](Immediate::unref).
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -196,12 +196,12 @@ impl Immediate {
         self
     }
 
-    /// Whether the immediate keeps [`Node::run`] going: not after it has run or was cleared.
+    /// Whether the immediate keeps [`Node::run`] going. False after it has run or was cleared.
     pub fn has_ref(&self) -> bool {
         self.entry.referenced.get()
     }
 
-    /// Forgets the immediate, if it has not run yet.
+    /// Cancels the immediate, if it has not run yet.
     ///
     /// ```
     /// use blacklight::node::Node;

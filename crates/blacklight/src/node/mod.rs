@@ -23,8 +23,8 @@
 //!
 //! # A turn of the loop
 //!
-//! What a program does before it calls [`Node::run`] is Node's main script. Then the loop
-//! takes its turns, for as long as something keeps it alive:
+//! The code before [`Node::run`] corresponds to Node's main script. Then the loop takes turns for
+//! as long as something keeps it alive:
 //!
 //! ```text
 //!           main program ●
@@ -53,13 +53,14 @@
 //!      and again, while there are ticks
 //! ```
 //!
-//! - **Ticks and microtasks** run after *every* callback: at each ● above, also between two
-//!   timers or two immediates of one phase, and after the callbacks of [`Poll`], [`Async`] and
-//!   all other handles of the same loop. Ticks come first. A tick that queues ticks for ever
-//!   keeps the loop from ever going on.
-//! - **Immediates** run once per turn: one that is set by another waits for the next turn.
+//! - **Ticks and microtasks** run after *every* callback: at each ● above, between two timers or
+//!   two immediates of one phase, and after the callbacks of [`Poll`], [`Async`] and all other
+//!   handles of the same loop. Ticks come first. A tick that queues ticks for ever starves the
+//!   loop.
+//! - **Immediates** run once per turn: an immediate that another one sets waits for the next
+//!   turn.
 //! - **Timers** of one duration run in the order in which they were started. A timer set by a
-//!   timer waits for a later turn. In an I/O callback, an immediate is always before a timer.
+//!   timer waits for a later turn. In an I/O callback, an immediate always comes before a timer.
 //! - From the main program, the order of `set_timeout(…, 0)` and `set_immediate` depends on
 //!   whether a millisecond has passed when the loop begins: as in Node, do not rely on it.
 //!
@@ -77,18 +78,17 @@
 //! | `process.on('warning', f)` | [`Node::on_warning`], in place of printing |
 //! | `fs.readFile`, `fs.writeFile`, `fs.stat` | [`fs`] |
 //!
-//! Callbacks are given the [`Node`], so that they need not own a clone of it; those of timers
-//! are given the [`Timeout`], too, which JavaScript has as `this`.
+//! Callbacks receive the [`Node`], so that they need not own a clone of it; those of timers also
+//! receive the [`Timeout`], which is `this` in JavaScript.
 //!
-//! A callback that panics ends [`Node::run`] with that panic, and nothing else is lost:
-//! whoever catches it may call `run` again, and the loop goes on with what was to come next.
+//! A panic in a callback ends [`Node::run`], and nothing else is lost: a program that catches the
+//! panic may call `run` again, which continues with the next callback.
 //!
 //! # Coming from Rust
 //!
 //! A [`Node`] is a reference to the scheduler of one loop, cheap to clone and not `Send`. Handles
-//! and tasks of the same loop are as good as ever. Tasks that have been woken run after the
-//! ticks and microtasks; if timers or immediates woke them, after all of those that ran in the
-//! same phase.
+//! and tasks of the same loop work as usual. Woken tasks run after ticks and microtasks. Tasks
+//! that timers or immediates woke run after all timers or immediates of that phase.
 //!
 //! ```
 //! use blacklight::{Async, node::Node};
@@ -128,10 +128,10 @@ use std::process;
 use std::rc::Rc;
 use timers::Timers;
 
-/// What runs once, and is given its Node.
+/// A callback that runs once.
 type Task = Box<dyn FnOnce(&Node)>;
 
-/// What runs whenever something happens. Shared, so that one may add another.
+/// Listeners of an event. Shared, so that a listener may add another.
 type Listeners = RefCell<Vec<Rc<RefCell<dyn FnMut(&Node)>>>>;
 
 type WarningHook = Rc<RefCell<dyn FnMut(&Node, &Warning)>>;
@@ -144,10 +144,10 @@ pub(crate) struct Inner {
     immediates: Immediates,
     before_exit: Listeners,
     exit: Listeners,
-    /// The exit listeners run: it is too late for ticks.
+    /// Whether exit listeners run, during which new ticks are dropped.
     is_exiting: Cell<bool>,
     warning_hook: RefCell<Option<WarningHook>>,
-    /// Complaints that are made once only, and were made.
+    /// The kinds that warn only once and have done so.
     warned: RefCell<HashSet<WarningKind>>,
 }
 
@@ -158,13 +158,12 @@ impl Drop for Inner {
     }
 }
 
-/// Node's scheduler on one loop. Clones are the same scheduler.
+/// Node's scheduler on one loop. Clones refer to the same scheduler.
 ///
-/// It lives for as long as a clone of it does; what is scheduled on it goes with it. A
-/// callback that owns a clone, and that is never run nor cleared, keeps it for ever: use the
-/// one that the callback is given.
+/// The scheduler and everything scheduled on it are dropped with the last clone. A callback that
+/// owns a clone and neither runs nor is cleared leaks: use the `Node` that the callback receives.
 ///
-/// See the [module](self) for the order in which things run.
+/// See the [module](self) for the order of callbacks.
 ///
 /// ```
 /// use blacklight::node::Node;
@@ -189,7 +188,7 @@ impl Drop for Inner {
 pub struct Node(pub(crate) Rc<Inner>);
 
 impl Node {
-    /// A Node on a new loop of its own.
+    /// Creates a Node on a new loop.
     ///
     /// ```
     /// let node = blacklight::node::Node::new()?;
@@ -201,7 +200,7 @@ impl Node {
         Node::on(&Loop::new()?)
     }
 
-    /// The Node on `lp`, made if there is none: a loop has one, wherever one asks for it.
+    /// Returns the Node on `lp`, creating it if necessary. A loop has at most one.
     ///
     /// ```
     /// use blacklight::{Loop, node::Node};
@@ -237,7 +236,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Has a handle of the loop call a method of this Node.
+    /// Makes a handle of the loop call a method of this Node.
     fn serve(&self, handle: &Handle<Single>, method: fn(&Node)) {
         let weak = Rc::downgrade(&self.0);
         handle.set_callback(move |_, _, _| {
@@ -247,7 +246,7 @@ impl Node {
         });
     }
 
-    /// The loop underneath, for handles of all other kinds.
+    /// The loop that this Node runs on.
     ///
     /// ```
     /// use blacklight::{Idle, node::Node};
@@ -262,12 +261,11 @@ impl Node {
         &self.0.lp
     }
 
-    /// Runs `callback` right after the callback that runs now, before the loop goes on. Node's
+    /// Runs `callback` right after the current callback, before the loop continues. Node's
     /// `process.nextTick`.
     ///
-    /// Ticks run in the order in which they were queued, those that are queued meanwhile
-    /// included, and before microtasks. While [exit listeners](Node::on_exit) run it is too
-    /// late for ticks, and they are dropped.
+    /// Ticks run in the order of queueing and before microtasks, including ticks queued
+    /// meanwhile. Ticks queued while [exit listeners](Node::on_exit) run are dropped.
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -287,11 +285,11 @@ impl Node {
         }
     }
 
-    /// Runs `callback` when there are no ticks left to run. Node's `queueMicrotask`; what
-    /// `then` does with a promise that has been settled is the same.
+    /// Runs `callback` when no ticks are left. Node's `queueMicrotask`, and the same as `then` on
+    /// a settled promise.
     ///
-    /// Microtasks run in the order in which they were queued, those that are queued meanwhile
-    /// included. If they have queued ticks, those follow.
+    /// Microtasks run in the order of queueing, including those queued meanwhile. Ticks that they
+    /// queue run afterwards.
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -313,7 +311,7 @@ impl Node {
         self.0.microtasks.borrow_mut().push_back(Box::new(callback));
     }
 
-    /// Runs all ticks and microtasks. The loop calls it after every callback.
+    /// Runs all ticks and microtasks. The loop calls this after every callback.
     pub(crate) fn run_tasks(&self) {
         loop {
             self.run_all(&self.0.ticks);
@@ -326,15 +324,15 @@ impl Node {
 
     fn run_all(&self, queue: &RefCell<VecDeque<Task>>) {
         loop {
-            // The queue is let go of before the task runs.
+            // Ends the borrow of the queue before the task runs.
             let task = queue.borrow_mut().pop_front();
             let Some(task) = task else { return };
             task(self);
         }
     }
 
-    /// Calls `listener` whenever the loop has nothing left to do. What it schedules is done,
-    /// and the listener called again after that; if nothing is scheduled, [`Node::run`] ends.
+    /// Calls `listener` whenever the loop has nothing left to do. If the listener schedules
+    /// something, the loop runs it and calls the listener again; otherwise [`Node::run`] ends.
     /// Node's `process.on('beforeExit', …)`.
     ///
     /// ```
@@ -356,8 +354,8 @@ impl Node {
         self.0.before_exit.borrow_mut().push(listener);
     }
 
-    /// Calls `listener` at the end of [`Node::run`]. Of what it schedules, only microtasks
-    /// still run then. Node's `process.on('exit', …)`.
+    /// Calls `listener` at the end of [`Node::run`]. Of the callbacks that it schedules, only
+    /// microtasks still run. Node's `process.on('exit', …)`.
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -372,7 +370,7 @@ impl Node {
         self.0.exit.borrow_mut().push(listener);
     }
 
-    /// Calls those listeners that are there now, and no task between them.
+    /// Calls the present listeners, with no ticks or microtasks between them.
     fn emit(&self, listeners: &Listeners) {
         let present = listeners.borrow().clone();
         for listener in present {
@@ -400,7 +398,7 @@ impl Node {
         drop(before);
     }
 
-    /// Queues a warning, unless enough has been said of its kind.
+    /// Queues a warning, unless its kind warns only once and has done so.
     fn warn(&self, warning: Warning) {
         let kind = warning.kind();
         if kind == WarningKind::Overflow || self.0.warned.borrow_mut().insert(kind) {
@@ -416,10 +414,9 @@ impl Node {
         }
     }
 
-    /// Runs what has been scheduled, and what that schedules, until nothing is left that
-    /// keeps the loop alive; then calls the exit listeners. Returns whether something is
-    /// still alive, which is so only if somebody [stopped](Loop::stop) the loop: then no
-    /// listener has been called, and another `run` goes on.
+    /// Runs the loop until nothing keeps it alive, then calls the exit listeners and returns
+    /// `false`. Returns `true` if the loop was [stopped](Loop::stop) before: then no listener was
+    /// called, and another `run` continues.
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -434,7 +431,7 @@ impl Node {
     ///
     /// # Panics
     ///
-    /// If the loop is running already, and if a callback does.
+    /// If the loop is running already, and if a callback panics.
     pub fn run(&self) -> bool {
         self.run_tasks();
         loop {
@@ -455,7 +452,7 @@ impl Node {
     }
 }
 
-/// The time while exit listeners run, which may end with a panic.
+/// Sets the flag while exit listeners run, and clears it even after a panic.
 struct Exiting<'a>(&'a Cell<bool>);
 
 impl Exiting<'_> {

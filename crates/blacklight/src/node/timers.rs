@@ -1,8 +1,8 @@
-//! Timeouts and intervals: Node's timer lists, and the one timer of the loop behind them.
+//! Timeouts and intervals: Node's timer lists, driven by one timer of the loop.
 //!
-//! Programs have many timers and few different durations. So there is one list for each
-//! duration, in which the oldest timer is also the next to come due, and a queue of the
-//! lists, ordered by when the first timer of each is due:
+//! Programs have many timers but few different durations. So each duration has a list, whose
+//! oldest timer is the next to come due, and a queue orders the lists by when their first timers
+//! are due:
 //!
 //! ```text
 //!   queue        lists
@@ -13,16 +13,16 @@
 //!                └───────┘
 //! ```
 //!
-//! - A list runs all of its timers that are due, then the next list runs: a timer that is due
-//!   later may come before one of another duration that is due sooner, if both are due.
+//! - A list runs all of its due timers before the next list runs. So of two due timers with
+//!   different durations, the one that came due later may run first.
 //! - A list whose first timer is not due yet goes back into the queue, behind the lists
 //!   that are due at the same time.
-//! - "Due" is judged by the time at which the phase began. A timer that is started meanwhile
-//!   waits for a later turn, even if it is in the list that runs.
-//! - Starting a timer and [`Timeout::refresh`] look at the clock, not at the loop's cached time,
-//!   and count from the next whole millisecond: timers of one duration that were started in the
-//!   same millisecond come due together, and none comes early. An interval counts from the
-//!   millisecond in which its callback began, and so keeps its pace.
+//! - "Due" refers to the time at which the phase began. A timer started meanwhile waits for a
+//!   later turn, even in the list that runs.
+//! - Starting a timer and [`Timeout::refresh`] read the clock, not the loop's cached time, and
+//!   count from the next whole millisecond: timers of one duration started in the same
+//!   millisecond come due together, and none is early. An interval counts from the millisecond in
+//!   which its callback began, and so keeps its pace.
 //! - A one-shot timer keeps its callback: [`Timeout::refresh`] may start it again.
 
 use super::{Delay, Inner, Node};
@@ -34,45 +34,45 @@ use std::rc::{Rc, Weak};
 
 type Callback = Box<dyn FnMut(&Node, &Timeout)>;
 
-/// All times here are whole milliseconds.
+/// All times in this module are in whole milliseconds.
 const NS_PER_MS: u64 = 1_000_000;
 
-/// A timer, whether it is in a list or not.
+/// A timer, in a list or not.
 struct Entry {
-    /// Taken out while it runs.
+    /// `None` while it runs, and after the timer is cleared.
     callback: RefCell<Option<Callback>>,
-    /// The duration; none for one that was cleared while it was waiting or running, which
+    /// The duration; `None` for a timer that was cleared while it was pending or running, which
     /// cannot be refreshed.
     ms: Cell<Option<u32>>,
     repeats: bool,
-    /// From when on its delay counts.
+    /// The time from which the delay counts.
     start: Cell<u64>,
-    /// Its place in its list, if it is in one.
+    /// The key in its list, if it is in one.
     place: Cell<Option<u64>>,
     referenced: Cell<bool>,
-    /// It neither waits nor runs.
+    /// The timer is neither pending nor running.
     is_over: Cell<bool>,
     is_cleared: Cell<bool>,
 }
 
 /// The timers of one duration.
 struct List {
-    /// Where the queue has it.
+    /// The key of the list in the queue.
     position: (u64, u64),
-    /// In the order in which they were started.
+    /// In the order of starting.
     timers: BTreeMap<u64, Rc<Entry>>,
 }
 
 /// All lists.
 struct Lists {
     by_duration: HashMap<u32, List>,
-    /// Durations, by when their lists are due and then by who was put there first.
+    /// Durations, ordered by when their lists are due, then by the order of insertion.
     queue: BTreeMap<(u64, u64), u32>,
-    /// Counts whatever needs an order.
+    /// The source of all sequence numbers.
     counter: u64,
-    /// What the loop's timer is set to, or later than anything.
+    /// The time that the loop's timer is set to, or `u64::MAX`.
     armed_for: u64,
-    /// How many timers that are not over are referenced.
+    /// The number of referenced timers that are not over.
     references: usize,
 }
 
@@ -82,7 +82,7 @@ impl Lists {
         self.counter
     }
 
-    /// The list with this duration, made if need be.
+    /// The list of this duration, created if necessary.
     fn list(&mut self, ms: u32, start: u64) -> &mut List {
         let Lists {
             by_duration,
@@ -121,14 +121,14 @@ impl Lists {
         }
     }
 
-    /// The list that is due first: when, and its duration.
+    /// The expiry and the duration of the list that is due first.
     fn first(&self) -> Option<(u64, u32)> {
         let (&(expiry, _), &ms) = self.queue.first_key_value()?;
         Some((expiry, ms))
     }
 
-    /// The first timer of a list if it is due. A list that has none goes back into the queue,
-    /// or away if it is empty.
+    /// The first timer of a list, if it is due. Otherwise moves the list back into the queue, or
+    /// removes it if it is empty.
     fn first_due(&mut self, ms: u32, now: u64) -> Option<Rc<Entry>> {
         let list = self.by_duration.get(&ms)?;
         let Some((_, first)) = list.timers.first_key_value() else {
@@ -167,15 +167,15 @@ impl Timers {
         }
     }
 
-    /// Arranges for the loop's timer to come to us.
+    /// Sets the callback of the loop's timer.
     pub(super) fn begin(node: &Node) {
         let handle = &node.0.timers.handle;
         node.0.lp.engine().unreference(handle.key);
         node.serve(handle, Node::run_timers);
     }
 
-    /// Drops the callbacks of all timers. One that owns its own [`Timeout`] would otherwise
-    /// live for ever.
+    /// Drops the callbacks of all timers. A callback that owns its own [`Timeout`] would leak
+    /// otherwise.
     pub(super) fn abandon(&mut self) {
         for list in self.lists.get_mut().by_duration.values() {
             for timer in list.timers.values() {
@@ -186,24 +186,24 @@ impl Timers {
 }
 
 impl Inner {
-    /// The time in nanoseconds, freshly looked up.
+    /// Updates the loop's time, and returns it in nanoseconds.
     fn clock_ns(&self) -> u64 {
         let mut engine = self.lp.engine();
         engine.update_time();
         engine.now_ns()
     }
 
-    /// The millisecond that we are in.
+    /// The current millisecond.
     fn now(&self) -> u64 {
         self.clock_ns() / NS_PER_MS
     }
 
-    /// The millisecond from which a delay counts: the next one, so that nothing is early.
+    /// The millisecond from which a delay counts: the next one, so that no timer is early.
     fn start(&self) -> u64 {
         self.clock_ns().div_ceil(NS_PER_MS)
     }
 
-    /// Counts a referenced timer more or less; the loop's timer keeps the loop alive for them.
+    /// Adds or removes a referenced timer. The loop's timer is referenced while there are any.
     fn count_reference(&self, more: bool) {
         let references = &mut self.timers.lists.borrow_mut().references;
         *references = if more {
@@ -225,14 +225,14 @@ impl Inner {
         started.expect("the handle is ours, and there is memory for one more timer");
     }
 
-    /// Puts a timer at the end of the list of its duration, as of `start`.
+    /// Appends a timer to the list of its duration, with a delay that counts from `start`.
     fn insert(&self, entry: &Rc<Entry>, ms: u32, start: u64) {
         let mut lists = self.timers.lists.borrow_mut();
         lists.unlink(entry);
         entry.start.set(start);
         let place = lists.count();
         entry.place.set(Some(place));
-        // Only a new list can be due before what the loop's timer is set to.
+        // Only a new list can be due earlier than the loop's timer is set to.
         let is_new = !lists.by_duration.contains_key(&ms);
         let list = lists.list(ms, start);
         list.timers.insert(place, entry.clone());
@@ -244,7 +244,7 @@ impl Inner {
         }
     }
 
-    /// Ends a timer that has run and does not run again.
+    /// Marks a timer that does not run again as over.
     fn finish(&self, entry: &Entry) {
         if !entry.is_over.replace(true) && entry.referenced.get() {
             self.count_reference(false);
@@ -252,7 +252,7 @@ impl Inner {
     }
 }
 
-/// Sets the loop's timer for the list that comes next, also if a callback panicked.
+/// Sets the loop's timer for the next list on drop, even after a panic.
 struct Rearm<'a>(&'a Node);
 
 impl Drop for Rearm<'_> {
@@ -264,13 +264,14 @@ impl Drop for Rearm<'_> {
         };
         lists.armed_for = expiry;
         drop(lists);
-        // The callbacks may have taken long, and the loop is to sleep so much the less.
+        // The callbacks may have taken long, and the loop must sleep for less.
         node.lp.update_time();
         node.arm(expiry);
     }
 }
 
-/// A timer whose callback runs. What follows the callback follows a panic, too.
+/// A timer whose callback runs. Dropping this restores the callback and restarts or ends the
+/// timer, even after a panic.
 struct Firing<'a> {
     node: &'a Node,
     entry: &'a Rc<Entry>,
@@ -296,8 +297,8 @@ impl Node {
     /// Runs `callback` once, after `delay` at the earliest. Node's `setTimeout`.
     ///
     /// The delay is a number of milliseconds or a [`Duration`](std::time::Duration); see
-    /// [`Delay`] for its limits. The callback is given the timer itself, and is kept when
-    /// it has run, for [`Timeout::refresh`].
+    /// [`Delay`] for its limits. The callback receives the timer, and is kept after it has run,
+    /// for [`Timeout::refresh`].
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -320,8 +321,8 @@ impl Node {
         self.start_timer(Box::new(callback), delay.into(), false)
     }
 
-    /// Runs `callback` again and again until it is cleared, each time `delay` after the
-    /// millisecond in which it began the last time. Node's `setInterval`.
+    /// Runs `callback` repeatedly until the timer is cleared, each time `delay` after the
+    /// millisecond in which the previous call began. Node's `setInterval`.
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -348,7 +349,7 @@ impl Node {
         self.start_timer(Box::new(callback), delay.into(), true)
     }
 
-    /// Forgets a timer; the same as [`Timeout::clear`].
+    /// Cancels a timer; the same as [`Timeout::clear`].
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -363,7 +364,7 @@ impl Node {
         timeout.clear();
     }
 
-    /// Forgets an interval; the same as [`Timeout::clear`].
+    /// Cancels an interval; the same as [`Timeout::clear`].
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -437,8 +438,8 @@ impl Node {
     fn fire(&self, entry: &Rc<Entry>) {
         let callback = entry.callback.take();
         if callback.is_none() {
-            // It was cleared by a task that ran since it was found to be due, or after it had
-            // run and before it was refreshed.
+            // The timer was cleared by a task that ran after the timer was found due, or between
+            // an earlier run and its refresh.
             self.0.finish(entry);
             return;
         }
@@ -458,8 +459,8 @@ impl Node {
     }
 }
 
-/// What [`Node::set_timeout`] and [`Node::set_interval`] return. Clones are the same timer;
-/// dropping them changes nothing.
+/// A handle to a timer; see [`Node::set_timeout`] and [`Node::set_interval`]. Clones refer to the
+/// same timer; dropping them does not clear it.
 ///
 /// ```
 /// use blacklight::node::{Node, Timeout};
@@ -468,8 +469,8 @@ impl Node {
 /// let watchdog: Timeout = node.set_timeout(|_, _| panic!("nothing has happened"), 60_000);
 /// node.set_timeout(
 ///     move |_, _| {
-///         watchdog.refresh(); // Something has: it counts anew.
-///         watchdog.unref(); // And nobody needs to wait for it.
+///         watchdog.refresh(); // Restarts the delay.
+///         watchdog.unref(); // `run` need not wait for it.
 ///     },
 ///     1,
 /// );
@@ -483,7 +484,7 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Lets [`Node::run`] end although this timer waits.
+    /// Lets [`Node::run`] end while this timer is pending.
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -500,7 +501,7 @@ impl Timeout {
         self
     }
 
-    /// Takes [`unref`](Timeout::unref) back.
+    /// Undoes [`unref`](Timeout::unref).
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -517,13 +518,13 @@ impl Timeout {
         self
     }
 
-    /// Whether the timer, while it waits, keeps [`Node::run`] going.
+    /// Whether the timer keeps [`Node::run`] going while it is pending.
     pub fn has_ref(&self) -> bool {
         self.entry.referenced.get()
     }
 
-    /// Starts the timer's delay anew, from now on. One that has run runs again; one that was
-    /// cleared does not.
+    /// Restarts the timer's delay from now. A timer that has run runs again; a cleared one does
+    /// not.
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -553,7 +554,7 @@ impl Timeout {
         self
     }
 
-    /// Forgets the timer: it does not run, or not again, and the callback is dropped.
+    /// Cancels the timer, and drops its callback.
     ///
     /// ```
     /// use blacklight::node::Node;
@@ -584,7 +585,8 @@ impl Timeout {
                 node.count_reference(false);
             }
         }
-        // What it owns may itself use the timers when it is dropped.
+        // Dropped last, because values that the callback owns may use the timers in their own
+        // drop.
         drop(callback);
     }
 

@@ -27,7 +27,7 @@ const MAX_FD: u32 = 0xffff;
 /// let mut command = Command::new("echo");
 /// command.arg("to a pipe").stdout(Stdio::from_fd(writer));
 /// assert!(lp.block_on(command.status(&lp))?.success());
-/// // It owns the writing end, and the reader sees the end only when that is closed.
+/// // The command owns the writing end, which must be closed before the reader sees the end.
 /// drop(command);
 /// let mut text = String::new();
 /// reader.read_to_string(&mut text)?;
