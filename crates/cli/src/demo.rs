@@ -1,8 +1,8 @@
-//! `blacklight demo`: a program with something for every phase, and a picture of its run.
+//! `blacklight demo`: runs a program with callbacks in every phase, and draws a chart of the run.
 //!
-//! Four timers, an idle handle that runs for a while, prepare and check handles, a thread
-//! that sends to an async handle, another that writes into a watched pipe, and an echo server
-//! with a client of its own.
+//! The program has four timers, an idle handle that stops after some turns, prepare and check
+//! handles, a thread that sends to an async handle, another that writes to a watched pipe, and an
+//! echo server with a client.
 
 use crate::echo::Echo;
 use blacklight::{Async, Check, Dispatch, Idle, Loop, Mechanism, Mode};
@@ -15,10 +15,10 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How to run the demo.
+/// The options of the demo.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The poller to run on: select, poll or epoll. The best there is if not given.
+    /// The poller to run on: select, poll or epoll. The default is the best available.
     #[arg(long, value_parser = parse_poller)]
     poller: Option<Mechanism>,
     /// How long to run, in milliseconds.
@@ -30,7 +30,7 @@ pub(crate) fn parse_poller(name: &str) -> Result<Mechanism, String> {
     Mechanism::from_name(name).ok_or_else(|| "expected select, poll or epoll".into())
 }
 
-/// What the observer has seen.
+/// The callbacks that the observer has recorded.
 #[derive(Default)]
 struct Tally {
     dispatches: Vec<Dispatch>,
@@ -44,7 +44,7 @@ impl Tally {
     }
 }
 
-/// The handles of the demo, which live until it is over.
+/// The handles and threads of the demo.
 struct Program {
     timers: Vec<Timer>,
     idle: Idle,
@@ -60,7 +60,7 @@ struct Program {
     received: Rc<RefCell<u64>>,
 }
 
-/// A thread that does `work` every `pause` until the demo ends.
+/// Spawns a thread that calls `work` every `pause` until the demo ends.
 fn every<T: Send + 'static>(
     pause: Duration,
     end: mpsc::Receiver<()>,
@@ -86,7 +86,7 @@ fn start(lp: &Loop, ms: u64) -> io::Result<Program> {
     last.start(Duration::from_millis(ms), |lp, _| lp.stop())?;
     timers.push(last);
 
-    // An idle handle keeps the loop turning, so this one stops itself after a few turns.
+    // An idle handle keeps the loop from sleeping, so this one stops itself after some turns.
     let idle = Idle::new(lp)?;
     let mut turns = 0;
     idle.start(move |_, idle| {
@@ -128,7 +128,7 @@ fn start(lp: &Loop, ms: u64) -> io::Result<Program> {
     })
 }
 
-/// Reads what comes through the pipe.
+/// Reads from the pipe, and counts the bytes.
 fn watch(
     lp: &Loop,
     reader: PipeReader,
@@ -147,7 +147,7 @@ fn watch(
     Ok(poll)
 }
 
-/// A callback that has something to do.
+/// Spins for a time, as a callback that computes.
 fn spin(us: u64) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_micros(us) {
@@ -196,27 +196,27 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     Ok(())
 }
 
-/// What the program has done.
+/// The results of the program.
 struct Outcome {
-    /// Wake-ups that were asked for.
+    /// The number of sends.
     sent: u64,
-    /// Bytes through the pipe.
+    /// Bytes written to the pipe.
     written: u64,
     received: u64,
     server: SocketAddr,
-    /// Bytes there and back.
+    /// Bytes that the echo server returned.
     echoed: u64,
 }
 
-/// Ends the threads, takes what is still on its way, and closes all handles.
+/// Ends the threads, receives the bytes in flight, and closes all handles.
 fn finish(lp: &Loop, program: Program) -> io::Result<Outcome> {
     drop(program.ends);
     let panicked = |_| io::Error::other("a thread of the demo panicked");
     let sent = program.sender.join().map_err(panicked)?.len() as u64;
     let written = program.writer.join().map_err(panicked)?;
     let written = written.into_iter().sum::<io::Result<usize>>()? as u64;
-    let is_on_its_way = || *program.received.borrow() < written || program.echo.is_waiting();
-    while is_on_its_way() && lp.run(Mode::NoWait) {}
+    let is_in_flight = || *program.received.borrow() < written || program.echo.is_waiting();
+    while is_in_flight() && lp.run(Mode::NoWait) {}
     drop((program.timers, program.idle, program.prepare, program.check));
     drop((program.wakeup, program.pipe));
     let (server, echoed) = program.echo.finish()?;
@@ -284,7 +284,7 @@ fn draw(
     draw_turns(out, tally, &paint)
 }
 
-/// The first turns that ran a timer or an event, one line each.
+/// Draws the first turns that ran a timer or an event, one line each.
 fn draw_turns(
     out: &mut impl Write,
     tally: &Tally,

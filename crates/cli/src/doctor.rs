@@ -1,4 +1,5 @@
-//! `blacklight doctor`: which libuv a program would load, and whether ours would do.
+//! `blacklight doctor`: reports which libuv a program would load, and whether ours can replace
+//! it.
 
 use crate::elf::Elf;
 use crate::library;
@@ -11,10 +12,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What to look at.
+/// The options of the doctor.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Our library, if it does not lie beside this program or in ../lib.
+    /// Our library, if it is not beside this program or in ../lib.
     #[arg(long)]
     library: Option<PathBuf>,
     /// List the functions, not only their number.
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     program: OsString,
 }
 
-/// Says what there is to know; fails if ours lacks something that the program needs.
+/// Prints the report. The exit code is a failure if ours lacks a function that the program needs.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let program = Program::find(&options.program)?;
     if let Some(script) = &program.script {
@@ -60,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(report(&needed, &ours, &library, options.symbols))
 }
 
-/// Tells of a program or module that carries a libuv: which way ours would take.
+/// Reports on a program or module that carries a libuv, and how ours would replace it.
 fn inside(options: &Options, program: &Program) -> Result<ExitCode> {
     let name = program.file.display();
     let elf = &program.elf;
@@ -96,7 +97,8 @@ fn inside(options: &Options, program: &Program) -> Result<ExitCode> {
     Ok(report(&needed, &ours, &preloads.library, options.symbols))
 }
 
-/// The functions of libuv that the program and its libraries need, and who needs them first.
+/// The functions of libuv that the program and its libraries need, each with the first file that
+/// needs it.
 fn needed(program: &Program) -> Result<BTreeMap<String, PathBuf>> {
     let mut needed = BTreeMap::new();
     for symbol in &program.elf.needs {
@@ -132,7 +134,7 @@ fn report(needed: &BTreeMap<String, PathBuf>, ours: &Elf, library: &Path, list: 
     ExitCode::FAILURE
 }
 
-/// A library by the name that was asked for and, where that is a link, the file behind it.
+/// The path of a library and, if that is a link, the file that it leads to.
 fn real_name(path: &Path) -> String {
     match path.canonicalize() {
         Ok(real) if real != path => format!("{} ({})", path.display(), real.display()),

@@ -1,5 +1,4 @@
-//! The demo's conversation with itself: an echo server on a loopback port, and a client that
-//! checks what comes back.
+//! The demo's echo server on a loopback port, and a client that checks the echo.
 
 use blacklight::{Loop, Poll, Readiness, Timer};
 use std::cell::{Cell, RefCell};
@@ -8,20 +7,20 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// So short that an idle connection takes it in one piece.
+/// Short enough for an idle connection to take in one write.
 const MESSAGE: usize = 1000;
 
-/// How the conversation goes.
+/// The state of the exchange between client and server.
 #[derive(Default)]
-struct Talk {
+struct Exchange {
     sent: Cell<u64>,
-    /// Bytes that came back as they went.
+    /// Bytes that came back unchanged.
     echoed: Cell<u64>,
     failure: RefCell<Option<io::Error>>,
 }
 
-impl Talk {
-    /// Keeps the first thing that went wrong.
+impl Exchange {
+    /// Keeps the first error.
     fn note(&self, result: io::Result<()>) {
         if let Err(error) = result {
             self.failure.borrow_mut().get_or_insert(error);
@@ -39,13 +38,13 @@ impl Talk {
         Ok(())
     }
 
-    /// Takes what has come back.
+    /// Reads the echo, and compares it with the bytes sent.
     fn check(&self, mut stream: &TcpStream) -> io::Result<()> {
-        let mut room = [0; MESSAGE];
-        let count = count_of(stream.read(&mut room))?;
+        let mut buf = [0; MESSAGE];
+        let count = count_of(stream.read(&mut buf))?;
         let begin = self.echoed.get();
         let is_same = |(at, &got): (usize, &u8)| got == byte(begin + at as u64);
-        if !room[..count].iter().enumerate().all(is_same) {
+        if !buf[..count].iter().enumerate().all(is_same) {
             return Err(io::Error::other("the echo differs from what was sent"));
         }
         self.echoed.set(begin + count as u64);
@@ -57,12 +56,12 @@ impl Talk {
     }
 }
 
-/// The byte at a place of what the client says.
+/// The byte at an offset of the client's data.
 fn byte(at: u64) -> u8 {
     (at % 251) as u8
 }
 
-/// How much was read: nothing if there was nothing after all.
+/// The number of bytes read; zero if the read would block.
 fn count_of(read: io::Result<usize>) -> io::Result<usize> {
     match read {
         Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
@@ -74,7 +73,7 @@ fn count_of(read: io::Result<usize>) -> io::Result<usize> {
 /// Server, client and their connection, all on one loop.
 pub(crate) struct Echo {
     address: SocketAddr,
-    talk: Rc<Talk>,
+    exchange: Rc<Exchange>,
     _server: Poll<Rc<TcpListener>>,
     /// The server's side of the connection, once it has been accepted.
     _accepted: Rc<RefCell<Option<Poll<Rc<TcpStream>>>>>,
@@ -84,12 +83,12 @@ pub(crate) struct Echo {
 
 impl Echo {
     pub(crate) fn start(lp: &Loop) -> io::Result<Echo> {
-        let talk = Rc::new(Talk::default());
+        let exchange = Rc::new(Exchange::default());
         let listener = Rc::new(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?);
         let address = listener.local_addr()?;
         let server = Poll::new(lp, listener.clone())?;
         let accepted = Rc::new(RefCell::new(None));
-        let (place, serving) = (Rc::clone(&accepted), talk.clone());
+        let (place, serving) = (Rc::clone(&accepted), exchange.clone());
         server.start(Readiness::READABLE, move |lp, _| {
             let served = listener.accept().and_then(|(stream, _)| {
                 *place.borrow_mut() = Some(serve(lp, stream, serving.clone())?);
@@ -101,18 +100,18 @@ impl Echo {
         let stream = Rc::new(TcpStream::connect(address)?);
         stream.set_nodelay(true)?;
         let client = Poll::new(lp, stream.clone())?;
-        let (checking, own) = (talk.clone(), stream.clone());
+        let (checking, own) = (exchange.clone(), stream.clone());
         client.start(Readiness::READABLE, move |_, _| {
             checking.note(checking.check(&own));
         })?;
         let timer = Timer::new(lp)?;
-        let sending = talk.clone();
+        let sending = exchange.clone();
         timer.start_repeating(Duration::from_millis(11), move |_, _| {
             sending.note(sending.send(&stream));
         })?;
         Ok(Echo {
             address,
-            talk,
+            exchange,
             _server: server,
             _accepted: accepted,
             _client: client,
@@ -120,29 +119,29 @@ impl Echo {
         })
     }
 
-    /// Whether the last message is still on its way.
+    /// Whether the last message is still in flight.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.talk.failure.borrow().is_none() && self.talk.is_waiting()
+        self.exchange.failure.borrow().is_none() && self.exchange.is_waiting()
     }
 
-    /// Hangs up: where the server was, and how many bytes it has echoed.
+    /// Closes everything, and returns the server's address and the number of bytes echoed.
     pub(crate) fn finish(self) -> io::Result<(SocketAddr, u64)> {
-        match self.talk.failure.take() {
+        match self.exchange.failure.take() {
             Some(error) => Err(error),
-            None => Ok((self.address, self.talk.echoed.get())),
+            None => Ok((self.address, self.exchange.echoed.get())),
         }
     }
 }
 
-/// Says everything back.
-fn serve(lp: &Loop, stream: TcpStream, talk: Rc<Talk>) -> io::Result<Poll<Rc<TcpStream>>> {
+/// Echoes a connection.
+fn serve(lp: &Loop, stream: TcpStream, exchange: Rc<Exchange>) -> io::Result<Poll<Rc<TcpStream>>> {
     let stream = Rc::new(stream);
     let poll = Poll::new(lp, stream.clone())?;
     poll.start(Readiness::READABLE, move |_, _| {
-        let mut room = [0; MESSAGE];
+        let mut buf = [0; MESSAGE];
         let mut stream = &*stream;
-        let read = count_of(stream.read(&mut room));
-        talk.note(read.and_then(|count| stream.write_all(&room[..count])));
+        let read = count_of(stream.read(&mut buf));
+        exchange.note(read.and_then(|count| stream.write_all(&buf[..count])));
     })?;
     Ok(poll)
 }

@@ -1,7 +1,8 @@
-//! What an ELF file says of itself: which functions of libuv it needs or has, and which dynamic
-//! linker is to load it.
+//! Reads from an ELF file which functions of libuv it needs or has, and which dynamic linker
+//! loads it.
 //!
-//! Files are read piece by piece: a program may have a hundred megabytes, and its tables one.
+//! Reads only the parts that it needs: a program may have a hundred megabytes, and its tables
+//! one.
 
 use anyhow::{Context, Result};
 use object::elf::{
@@ -18,24 +19,24 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What concerns libuv in a program or library.
+/// The facts about libuv in a program or library.
 #[derive(Debug, Default)]
 pub(crate) struct Elf {
-    /// The dynamic linker; a library and a static program have none.
+    /// The dynamic linker; `None` for a library or a static program.
     pub(crate) interpreter: Option<PathBuf>,
-    /// Whether there is anything for a dynamic linker to do.
+    /// Whether the file is dynamically linked.
     pub(crate) is_dynamic: bool,
-    /// Whether it is made for the processor that our library is made for.
+    /// Whether the file is for x86-64, like our library.
     pub(crate) is_x86_64: bool,
-    /// Functions of libuv that it expects from elsewhere.
+    /// Functions of libuv that the file imports.
     pub(crate) needs: BTreeSet<String>,
-    /// Functions of libuv that it has and shows.
+    /// Functions of libuv that the file exports.
     pub(crate) has: BTreeSet<String>,
-    /// Whether its calls of `uv_run` go through its linkage table, although it has that function.
+    /// Whether the file calls its own `uv_run` through its linkage table.
     pub(crate) is_interposable: bool,
-    /// The version that its own `uv_version` returns, if that can be read from the code.
+    /// The version that its own `uv_version` returns, if it can be read from the code.
     pub(crate) carried_version: Option<String>,
-    /// Whether it has functions of libuv that it does not show.
+    /// Whether the file contains a libuv without exporting its functions.
     pub(crate) hides_libuv: bool,
 }
 
@@ -77,7 +78,7 @@ impl Elf {
         let (symbols, names) = file.symbols(SHT_DYNSYM)?;
         for symbol in symbols.iter().skip(1) {
             let text = names.get(symbol.st_name(endian) as usize..);
-            // Internal functions have two underscores, and some builds show them.
+            // Internal functions have two underscores, and some builds export them.
             if text.is_some_and(|text| text.starts_with(b"uv_") && !text.starts_with(b"uv__")) {
                 let name = name_of(symbol, endian, names);
                 let set = if symbol.is_undefined(endian) {
@@ -89,7 +90,7 @@ impl Elf {
             }
         }
         if elf.has_libuv_inside() {
-            // A program's calls of its own functions never are.
+            // A program calls its own functions directly.
             elf.is_interposable =
                 elf.interpreter.is_none() && file.is_interposable(symbols, names)?;
             elf.carried_version = file.carried_version(symbols, names);
@@ -99,13 +100,13 @@ impl Elf {
         Ok(elf)
     }
 
-    /// Whether it carries a libuv of its own and shows it.
+    /// Whether the file carries a libuv and exports it.
     pub(crate) fn has_libuv_inside(&self) -> bool {
         self.has.contains("uv_run")
     }
 }
 
-/// A file, and where its tables lie.
+/// A file and its section table.
 struct Tables<'data> {
     data: Data<'data>,
     endian: Endianness,
@@ -113,7 +114,7 @@ struct Tables<'data> {
 }
 
 impl<'data> Tables<'data> {
-    /// The first table of symbols of a kind, and the bytes of its names; empty if there is none.
+    /// The first symbol table of a kind and its string table; empty if there is none.
     fn symbols(&self, kind: SectionType) -> Result<(&'data [Sym64<Endianness>], &'data [u8])> {
         let is_kind = |section: &&SectionHeader64<Endianness>| section.sh_type(self.endian) == kind;
         let Some(section) = self.sections.iter().find(is_kind) else {
@@ -126,7 +127,7 @@ impl<'data> Tables<'data> {
         ))
     }
 
-    /// Whether the linker fills in where `uv_run` lies.
+    /// Whether the linker relocates references to `uv_run`.
     fn is_interposable(&self, symbols: &[Sym64<Endianness>], names: &[u8]) -> Result<bool> {
         for section in self.sections.iter() {
             if section.sh_type(self.endian) != SHT_RELA {
@@ -149,7 +150,7 @@ impl<'data> Tables<'data> {
         Ok(false)
     }
 
-    /// Reads the version from a function that does nothing but return it.
+    /// Reads the version from the code of `uv_version`, which returns a constant.
     fn carried_version(&self, symbols: &[Sym64<Endianness>], names: &[u8]) -> Option<String> {
         let is_it =
             |symbol: &&Sym64<Endianness>| name_of(symbol, self.endian, names) == b"uv_version";
@@ -162,8 +163,9 @@ impl<'data> Tables<'data> {
         version_in(self.data.read_bytes_at(offset, 16).ok()?)
     }
 
-    /// Whether a file that shows nothing of libuv has it inside: its symbol table names `uv_run`,
-    /// or its constants have the name of a variable that only libuv reads.
+    /// Whether a file that exports no function of libuv contains one: its symbol table names
+    /// `uv_run`, or its constants contain the name of an environment variable that only libuv
+    /// reads.
     fn hides_libuv(&self) -> Result<bool> {
         let (symbols, names) = self.symbols(SHT_SYMTAB)?;
         let is_run = |symbol: &Sym64<Endianness>| {
@@ -182,7 +184,7 @@ impl<'data> Tables<'data> {
     }
 }
 
-/// The name of a symbol among the names of its table.
+/// The name of a symbol, from its string table.
 fn name_of<'names>(
     symbol: &Sym64<Endianness>,
     endian: Endianness,
@@ -194,7 +196,7 @@ fn name_of<'names>(
     rest.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// The version in `mov $VERSION,%eax`, which a landing pad and what sets up a frame may precede.
+/// The version in `mov $VERSION,%eax`, after an optional landing pad and frame set-up.
 fn version_in(code: &[u8]) -> Option<String> {
     let code = code.strip_prefix(b"\xf3\x0f\x1e\xfa").unwrap_or(code);
     let code = code.strip_prefix(b"\x55\x48\x89\xe5").unwrap_or(code);

@@ -1,9 +1,10 @@
-//! Where our library lies.
+//! Finds our library.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
-/// Our library: the one named, or the one that was built or installed with this program.
+/// Returns the path of the named library, or of the one that was built or installed with this
+/// program.
 pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = named {
         let file = if path.is_dir() {

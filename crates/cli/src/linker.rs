@@ -1,4 +1,4 @@
-//! What a program would load, as the dynamic linker itself tells without running it.
+//! The libraries that a program would load, as the dynamic linker lists them without running it.
 
 use crate::elf::Elf;
 use anyhow::{Context, Result, bail, ensure};
@@ -10,27 +10,27 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The linker for files that name none, which is what libraries are.
+/// The linker for files that name none, such as libraries.
 const DEFAULT_LINKER: &str = "/lib64/ld-linux-x86-64.so.2";
 
-/// As much of a script's first line as the kernel reads.
+/// The length of a script's first line that the kernel reads.
 const SHEBANG_LENGTH: u64 = 256;
 
-/// A program, and all that is loaded when it starts.
+/// A program and the libraries that are loaded when it starts.
 pub(crate) struct Program {
-    /// The file that is loaded: for a script, its interpreter.
+    /// The file that is loaded; for a script, its interpreter.
     pub(crate) file: PathBuf,
-    /// The script, if that was asked for.
+    /// The script, if the program is one.
     pub(crate) script: Option<PathBuf>,
     pub(crate) elf: Elf,
-    /// The libraries that the linker finds.
+    /// The paths of the libraries that the linker finds.
     pub(crate) libraries: Vec<PathBuf>,
-    /// The names of those that it does not find.
+    /// The names of the libraries that the linker does not find.
     pub(crate) missing: Vec<String>,
 }
 
 impl Program {
-    /// Finds a program as a shell does and asks the linker about it.
+    /// Finds a program on the path, and lists its libraries.
     pub(crate) fn find(name: &OsStr) -> Result<Program> {
         let mut file = on_path(name)?;
         let mut script = None;
@@ -46,14 +46,14 @@ impl Program {
             libraries: Vec::new(),
             missing: Vec::new(),
         };
-        // A program that has all of libuv inside is not asked what else it loads.
+        // The libraries of a program that carries a libuv do not matter.
         if program.elf.is_dynamic && program.elf.is_x86_64 && !program.elf.has_libuv_inside() {
-            program.ask_linker()?;
+            program.list_libraries()?;
         }
         Ok(program)
     }
 
-    fn ask_linker(&mut self) -> Result<()> {
+    fn list_libraries(&mut self) -> Result<()> {
         let default = Path::new(DEFAULT_LINKER);
         let linker = self.elf.interpreter.as_deref().unwrap_or(default);
         let output = Command::new(linker)
@@ -80,7 +80,7 @@ impl Program {
         Ok(())
     }
 
-    /// The libuv that is loaded when the program starts, if one is.
+    /// The libuv that is loaded when the program starts, if any.
     pub(crate) fn libuv(&self) -> Option<&Path> {
         let is_libuv = |path: &&PathBuf| {
             path.file_name()
@@ -89,7 +89,7 @@ impl Program {
         self.libraries.iter().find(is_libuv).map(PathBuf::as_path)
     }
 
-    /// Whether a libuv is loaded when the program starts, or would be if there were one.
+    /// Whether the program or a library of it links to libuv, found or missing.
     pub(crate) fn asks_for_libuv(&self) -> bool {
         let is_libuv = |name: &String| name.starts_with("libuv.so");
         self.libuv().is_some() || self.missing.iter().any(is_libuv)
@@ -123,7 +123,7 @@ fn on_path(name: &OsStr) -> Result<PathBuf> {
     bail!("there is no program {} on the path", name.display())
 }
 
-/// The interpreter that a script names, looking through `env`.
+/// The interpreter that a script names, directly or through `env`.
 fn shebang(file: &Path) -> Result<Option<std::ffi::OsString>> {
     let mut bytes = Vec::new();
     File::open(file)

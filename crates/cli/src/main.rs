@@ -28,7 +28,8 @@ enum Command {
     Demo(demo::Options),
     /// Runs a program with our library in place of its libuv.
     Run(run::Options),
-    /// Tells which libuv a program would load, and whether ours has what it needs.
+    /// Reports which libuv a program would load, and whether ours has the functions that it
+    /// needs.
     Doctor(doctor::Options),
 }
 

@@ -1,9 +1,9 @@
-//! `blacklight run`: a program with our library in place of its libuv.
+//! `blacklight run`: runs a program with our library in place of its libuv.
 //!
-//! The library is preloaded: it bears the name that the program asks for, so the dynamic linker
-//! looks no further. That holds for programs with a search path of their own too, and for
-//! modules that are loaded later, as Python's and Lua's are. A program that carries a libuv inside gets
-//! ours by the swap, which is preloaded with it.
+//! Our library is preloaded and has the same name as libuv, so the dynamic linker loads no other.
+//! That also holds for programs with their own search path, and for modules that are loaded
+//! later, as in Python and Lua. For a program that carries a libuv inside, the swap is preloaded
+//! as well, and replaces it.
 
 use crate::library;
 use crate::linker::Program;
@@ -16,22 +16,22 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What to run, and how.
+/// The options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The poller to run on: select, poll or epoll. The best there is if not given.
+    /// The poller to run on: select, poll or epoll. The default is the best available.
     #[arg(long, value_parser = crate::demo::parse_poller)]
     poller: Option<Mechanism>,
-    /// Our library, if it does not lie beside this program or in ../lib.
+    /// Our library, if it is not beside this program or in ../lib.
     #[arg(long)]
     library: Option<PathBuf>,
-    /// Fail where our library cannot take the place of the program's, and do not run it.
+    /// Fail, and do not run the program, if our library cannot replace its libuv.
     #[arg(long)]
     require: bool,
-    /// Do not pass our library on to the programs that this one starts.
+    /// Do not preload our library into the children of the program.
     #[arg(long)]
     only_this: bool,
-    /// Add a line to this file for every libuv, in any process, that ours takes the place of or not.
+    /// Append to this file, for every libuv in any process, whether ours replaced it.
     #[arg(long)]
     report: Option<PathBuf>,
     /// The program and its arguments.
@@ -39,15 +39,15 @@ pub(crate) struct Options {
     program: Vec<OsString>,
 }
 
-/// How the program gets our library.
+/// How the program is run.
 enum Way {
-    /// Ours is preloaded; the word, if any, is for the swap.
+    /// Our library is preloaded, with an optional setting for the swap.
     Preload(Option<String>),
-    /// It does not, for this reason.
+    /// The program runs with its own libuv, for this reason.
     AsItIs(String),
 }
 
-/// Becomes the program; returns only if that fails.
+/// Executes the program in place of this one. Returns only if that fails.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let (name, arguments) = options.program.split_first().context("no program")?;
     let program = Program::find(name)?;
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Err(error).with_context(|| format!("cannot run {}", name.display()))
 }
 
-/// Decides how, and says so.
+/// Chooses how to run the program, and prints that.
 fn way(options: &Options, name: &OsStr, program: &Program, preloads: &Preloads) -> Result<Way> {
     let library = preloads.library.display();
     let on = match options.poller {
@@ -113,21 +113,22 @@ fn run_as_it_is(options: &Options, name: &OsStr, reason: &str) -> Result<()> {
     Ok(())
 }
 
-/// The word that has the swap keep all of this from the program's children.
+/// The setting that makes the swap remove the preloads from the environment of the program's
+/// children.
 fn only_this(program: &Program, preloads: &Preloads) -> Result<String> {
     let file = program.file.canonicalize();
     let file = file.with_context(|| format!("cannot find {}", program.file.display()))?;
-    word("only-this", &file, preloads)
+    path_setting("only-this", &file, preloads)
 }
 
-/// The word that has the swap write to a file what came of it.
+/// The setting that makes the swap write its results to a file.
 fn report(file: &Path, preloads: &Preloads) -> Result<String> {
     let file = std::path::absolute(file);
-    word("report", &file.context("no file to report to")?, preloads)
+    path_setting("report", &file.context("no file to report to")?, preloads)
 }
 
-/// A word for the swap that has a path in it.
-fn word(name: &str, path: &Path, preloads: &Preloads) -> Result<String> {
+/// A setting of the swap whose value is a path.
+fn path_setting(name: &str, path: &Path, preloads: &Preloads) -> Result<String> {
     ensure!(
         preloads.swap.is_some(),
         "--{name} needs the swap, which is not beside {}",
@@ -138,7 +139,7 @@ fn word(name: &str, path: &Path, preloads: &Preloads) -> Result<String> {
     Ok(format!("{name}={text}"))
 }
 
-/// Why no other library can take the place of the program's libuv, as far as its file tells.
+/// Returns why no other library can replace the program's libuv, as far as its file shows.
 pub(crate) fn obstacle(program: &Program) -> Option<&'static str> {
     let interpreter = program.elf.interpreter.as_deref();
     let is_musl = interpreter
@@ -169,9 +170,9 @@ pub(crate) fn obstacle(program: &Program) -> Option<&'static str> {
     None
 }
 
-/// Whether the file gives rights to whoever runs it, as `setcap` has it.
+/// Whether the file has capabilities, as set by `setcap`.
 fn has_capabilities(file: &Path) -> bool {
-    // The kernel's largest form has 24 bytes.
+    // The kernel's largest format has 24 bytes.
     let mut capabilities = [0_u8; 32];
     rustix::fs::getxattr(file, c"security.capability", &mut capabilities[..]).is_ok()
 }

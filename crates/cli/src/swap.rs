@@ -1,10 +1,10 @@
-//! Whether our library can take the place of one that a program carries inside, asked of the
-//! swap itself.
+//! Starts programs with the swap, and probes whether it can replace the libuv that a program
+//! carries.
 //!
-//! The program is started with the swap for a trial, in which the swap does its work, says on a pipe
-//! what came of it, and ends the process before any code of the program runs. So the answer has all that stands
-//! in the way in this place: what the program exports, which sizes it expects, and what the system lets
-//! a process do.
+//! A probe starts the program with the swap, which does its work, writes the result to a pipe,
+//! and ends the process before any code of the program runs. So the result covers everything that
+//! matters on this machine: the functions that the program exports, the sizes that it expects,
+//! and the restrictions of the system.
 
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
@@ -13,22 +13,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The file, which lies beside our library.
+/// The file name of the swap, which is beside our library.
 const FILE: &str = "libblacklight_swap.so";
 
-/// The variable by which the swap is told what to do.
+/// The environment variable with the swap's settings.
 const VARIABLE: &str = "BLACKLIGHT_SWAP";
 
-/// Our library, and the swap if it was built or installed with it.
+/// Our library, and the swap if it was built or installed with the library.
 pub(crate) struct Preloads {
     pub(crate) library: PathBuf,
     pub(crate) swap: Option<PathBuf>,
 }
 
-/// What came of a trial.
+/// The result of a probe.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Ours takes the place of the carried library.
+    /// Our library replaces the carried one.
     Swapped(Carried),
     /// The carried library stays, for this reason.
     Refused(String),
@@ -38,9 +38,9 @@ pub(crate) enum Verdict {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Carried {
     pub(crate) version: String,
-    /// How many functions it exports.
+    /// The number of functions that it exports.
     pub(crate) functions: String,
-    /// What the swap need not find out again in other processes of the program.
+    /// Facts that save the swap time in other processes of the program.
     known: String,
 }
 
@@ -54,7 +54,7 @@ impl Preloads {
         }
     }
 
-    /// Tries it on a program that carries a libuv.
+    /// Probes a program that carries a libuv.
     pub(crate) fn probe(&self, program: &Path) -> Result<Verdict> {
         if self.swap.is_none() {
             let library = self.library.display();
@@ -62,7 +62,7 @@ impl Preloads {
         }
         let (answer, told) = std::io::pipe().context("cannot make a pipe")?;
         let mut command = Command::new(program);
-        // Should the program run all the same, this is what programs do least for.
+        // If the program runs nevertheless, this makes most programs exit at once.
         command.arg("--version");
         command
             .stdin(Stdio::null())
@@ -78,7 +78,7 @@ impl Preloads {
         verdict
     }
 
-    /// Has a command start with both; `words` are for the swap.
+    /// Makes a command preload both. `words` are settings for the swap.
     pub(crate) fn apply(&self, command: &mut Command, words: &[&str]) -> Result<()> {
         let mut list = self.library.clone().into_os_string();
         if let Some(swap) = &self.swap {
@@ -104,13 +104,13 @@ impl Preloads {
 }
 
 impl Carried {
-    /// The word for the swap in other processes of the same program.
+    /// The setting for the swap in other processes of the same program.
     pub(crate) fn word(&self) -> String {
         format!("known={}", self.known)
     }
 }
 
-/// The dynamic linker takes spaces and colons for the ends of names.
+/// Fails if a path has a space or a colon, which the dynamic linker takes for a separator.
 fn ensure_one_entry_each(list: &OsStr, entries: usize) -> Result<()> {
     let is_separator = |byte: &&u8| matches!(byte, b' ' | b':');
     let separators = list.as_bytes().iter().filter(is_separator).count();
@@ -130,7 +130,7 @@ fn read(mut answer: PipeReader) -> Result<Verdict> {
     Ok(parse(&text))
 }
 
-/// Reads what the swap has written: a word and its value on each line.
+/// Parses the output of the swap: a name and a value on each line.
 fn parse(text: &str) -> Verdict {
     let value = |word: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
