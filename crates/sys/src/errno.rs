@@ -32,7 +32,7 @@ macro_rules! errnos {
         }
 
         impl Errno {
-            /// The symbolic name as C wants it, or `None` for a code without one.
+            /// The symbolic name as a C string, or `None` for a code without one.
             pub fn name_c(self) -> Option<&'static CStr> {
                 match self {
                     $(Errno::$name => Some(nul_terminated(concat!(stringify!($name), "\0"))),)*
@@ -40,7 +40,7 @@ macro_rules! errnos {
                 }
             }
 
-            /// The message as C wants it, or `None` for a code without one.
+            /// The message as a C string, or `None` for a code without one.
             pub fn message_c(self) -> Option<&'static CStr> {
                 match self {
                     $(Errno::$name => Some(nul_terminated(concat!($message, "\0"))),)*
@@ -150,12 +150,12 @@ impl Errno {
         std::io::Error::last_os_error().into()
     }
 
-    /// Whether it says that the kernel has no room at the moment for what was to be sent.
+    /// Whether the kernel has no room at the moment for the data to be sent.
     pub fn is_full(self) -> bool {
         matches!(self, Errno::EAGAIN | Errno::ENOBUFS)
     }
 
-    /// What a sender who does not want to wait is told: `EAGAIN` where there is no room.
+    /// The error for a sender that does not wait: `EAGAIN` where the kernel has no room.
     pub fn full_is_again(self) -> Errno {
         match self.is_full() {
             true => Errno::EAGAIN,

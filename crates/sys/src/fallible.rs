@@ -1,5 +1,5 @@
-//! Memory that may not be there: the standard library aborts the process where an allocation fails, the
-//! functions here say `ENOMEM`.
+//! Fallible allocation: the standard library aborts the process when an allocation fails; the
+//! functions here return `ENOMEM`.
 
 use crate::Errno;
 use std::alloc::{Layout, alloc};
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 pub fn try_box<T>(value: T) -> Result<Box<T>, Errno> {
     const { assert!(size_of::<T>() != 0, "there is nothing to allocate") };
     // SAFETY: the layout is not empty. The memory is from the global allocator with the layout of
-    // `T`, as a box's is, and holds a value before it becomes one.
+    // `T`, as a box requires, and is initialised before it becomes a box.
     unsafe {
         let memory = alloc(Layout::new::<T>()).cast::<T>();
         if memory.is_null() {
@@ -39,7 +39,7 @@ pub fn copied(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
     joined(&[bytes])
 }
 
-/// Several pieces, one after the other.
+/// The concatenation of several pieces.
 pub fn joined(pieces: &[&[u8]]) -> Result<Vec<u8>, Errno> {
     let mut all = Vec::new();
     all.try_reserve_exact(pieces.iter().map(|piece| piece.len()).sum())?;
@@ -47,12 +47,12 @@ pub fn joined(pieces: &[&[u8]]) -> Result<Vec<u8>, Errno> {
     Ok(all)
 }
 
-/// A copy of some bytes with a NUL at its end, or `EINVAL` if there is one among them.
+/// A copy of some bytes with a trailing NUL, or `EINVAL` if the bytes contain one.
 pub fn c_string(bytes: &[u8]) -> Result<CString, Errno> {
     CString::from_vec_with_nul(joined(&[bytes, b"\0"])?).map_err(|_| Errno::EINVAL)
 }
 
-/// A short text that needs no memory but its own. What does not fit is cut off.
+/// A short text in a buffer of fixed size. A text that does not fit is truncated.
 pub struct Short {
     /// A zero follows the text.
     bytes: [u8; Short::ROOM + 1],
@@ -66,7 +66,7 @@ impl Short {
     pub fn format(text: fmt::Arguments<'_>) -> Short {
         let bytes = [0; Short::ROOM + 1];
         let mut short = Short { bytes, len: 0 };
-        // It fails only if what is to be written says so by itself.
+        // It fails only if an argument's own `Display` does, which leaves a shorter text.
         let _ = short.write_fmt(text);
         short
     }
@@ -76,7 +76,7 @@ impl Short {
         &self.bytes[..self.len]
     }
 
-    /// The text for C, up to the first NUL.
+    /// The text as a C string, up to the first NUL.
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
@@ -107,11 +107,11 @@ pub struct Arc<T> {
 
 // SAFETY: owners in several threads share the value, and the last of them drops it.
 unsafe impl<T: Send + Sync> Send for Arc<T> {}
-// SAFETY: as above; whoever has a reference can make another owner.
+// SAFETY: as above; a shared reference can be cloned into another owner.
 unsafe impl<T: Send + Sync> Sync for Arc<T> {}
 
 impl<T> Arc<T> {
-    /// Makes a value with one owner, or says `ENOMEM`.
+    /// Makes a value with one owner, or fails with `ENOMEM`.
     pub fn try_new(value: T) -> Result<Arc<T>, Errno> {
         let owners = AtomicUsize::new(1);
         let inner = Box::leak(try_box(Inner { owners, value })?);
@@ -121,26 +121,27 @@ impl<T> Arc<T> {
         })
     }
 
-    /// Where the value is.
+    /// The value's address.
     pub fn as_ptr(this: &Arc<T>) -> *const T {
         // SAFETY: the value is inside the allocation.
         unsafe { &raw const (*this.inner.as_ptr()).value }
     }
 
-    /// Gives the ownership away as a pointer to the value, for [`Arc::from_raw`] to take back.
+    /// Releases ownership as a pointer to the value, for [`Arc::from_raw`] to take back.
     pub fn into_raw(this: Arc<T>) -> *const T {
         let value = Arc::as_ptr(&this);
         std::mem::forget(this);
         value
     }
 
-    /// Takes back what [`Arc::into_raw`] gave away.
+    /// Takes back the ownership that [`Arc::into_raw`] released.
     ///
     /// # Safety
     ///
     /// `value` is from `into_raw`, and is taken back once.
     pub unsafe fn from_raw(value: *const T) -> Arc<T> {
-        // SAFETY: the value lies this far inside its allocation, which is not null.
+        // SAFETY: the caller guarantees that the value lies this far inside its allocation, which
+        // is not null.
         let inner = unsafe {
             let inner = value.byte_sub(offset_of!(Inner<T>, value));
             NonNull::new_unchecked(inner.cast_mut().cast::<Inner<T>>())
@@ -169,7 +170,7 @@ impl<T> Deref for Arc<T> {
 impl<T> Clone for Arc<T> {
     fn clone(&self) -> Arc<T> {
         let before = self.inner().owners.fetch_add(1, Relaxed);
-        // Only a program that forgets owners gets there; the count must not wrap.
+        // Only a program that leaks owners gets there; the count must not wrap.
         if before > isize::MAX as usize {
             std::process::abort();
         }
@@ -182,9 +183,9 @@ impl<T> Clone for Arc<T> {
 
 impl<T> Drop for Arc<T> {
     fn drop(&mut self) {
-        // What every owner did to the value happens before the last one drops it.
+        // Every owner's accesses happen before the last one drops the value.
         if self.inner().owners.fetch_sub(1, AcqRel) == 1 {
-            // SAFETY: it is from `Box::leak`, and there is no other owner.
+            // SAFETY: `try_new` leaked the box, and there is no other owner.
             drop(unsafe { Box::from_raw(self.inner.as_ptr()) });
         }
     }
@@ -245,7 +246,7 @@ mod tests {
         let shared = Arc::try_new(Aligned(7)).unwrap();
         let raw = Arc::into_raw(shared.clone());
         assert_eq!(raw, Arc::as_ptr(&shared));
-        // SAFETY: it is from `into_raw`.
+        // SAFETY: `into_raw` returned the pointer.
         let back = unsafe { Arc::from_raw(raw) };
         drop(shared);
         assert_eq!(back.0, 7);

@@ -1,8 +1,8 @@
-//! The names of hosts as people write them, and as the network knows them.
+//! Host names as users write them, and in the form that DNS takes.
 //!
-//! A name beyond ASCII is put into the form of UTS #46. One that UTS #46 does not allow is put
-//! into Punycode as it is, as libuv does with every name, and left to the resolver to refuse. One
-//! that is too long, or not UTF-8, is refused before anything is looked up: a name is never cut.
+//! A name beyond ASCII is mapped by UTS #46. A name that UTS #46 does not allow is only encoded as
+//! Punycode, as libuv does with every name, and left to the resolver to refuse. A name that is too
+//! long or not UTF-8 is refused before any lookup: names are never truncated.
 
 use crate::Errno;
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::fmt;
 
-/// The longest name of a host, its NUL not counted.
+/// The longest host name, without its NUL.
 const MAX_HOST: usize = 255;
 
-/// A host's name as the network knows it, ending in a NUL.
+/// A host name in the form that DNS takes, ending in a NUL.
 #[derive(Clone, Copy)]
 pub struct HostName {
     bytes: [u8; MAX_HOST + 1],
@@ -21,10 +21,10 @@ pub struct HostName {
 }
 
 impl HostName {
-    /// The name, or `EINVAL` if it is empty, too long or not a name.
+    /// The name, or `EINVAL` if it is empty, too long or not UTF-8.
     pub fn new(name: &[u8]) -> Result<HostName, Errno> {
-        // Names in ASCII are left to the resolver as they are: it also takes addresses,
-        // scopes, and what `/etc/hosts` says.
+        // The resolver gets names in ASCII unchanged: it also takes addresses, scopes, and names
+        // from `/etc/hosts`.
         let ascii = match name.is_ascii() {
             true => Cow::Borrowed(name),
             false => to_ascii(name)?,
@@ -43,7 +43,7 @@ impl HostName {
         &self.bytes[..self.len + 1]
     }
 
-    /// The name as C wants it.
+    /// The name as a C string.
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_with_nul(self.as_bytes_with_nul()).expect("one NUL, at the end")
     }
@@ -56,7 +56,7 @@ impl fmt::Debug for HostName {
 }
 
 fn to_ascii(name: &[u8]) -> Result<Cow<'_, [u8]>, Errno> {
-    // What no name of this length could come from is not worth the work.
+    // A longer text cannot become a name of valid length.
     if name.len() > 4 * MAX_HOST {
         return Err(Errno::EINVAL);
     }
@@ -73,7 +73,7 @@ fn to_ascii(name: &[u8]) -> Result<Cow<'_, [u8]>, Errno> {
     }
 }
 
-/// The name with each label that is not ASCII in Punycode, and nothing else done to it.
+/// The name with each label that is not ASCII in Punycode, and no other mapping.
 fn unmapped(name: &[u8]) -> Result<Vec<u8>, Errno> {
     let name = std::str::from_utf8(name).map_err(|_| Errno::EINVAL)?;
     let is_dot = |character| matches!(character, '.' | '\u{3002}' | '\u{ff0e}' | '\u{ff61}');

@@ -1,4 +1,4 @@
-//! What a worker thread runs.
+//! The unit of work of a worker thread.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 /// A C function that does the work of a request.
 pub type RawWork = unsafe extern "C" fn(*mut c_void);
 
-/// One piece of work, to be run once, on whichever thread.
+/// One piece of work, to be run once, on any thread.
 pub struct Job(Body);
 
 enum Body {
-    /// A function of C and its argument: no memory of our own is needed for it.
+    /// A C function and its argument, which need no allocation.
     Raw(RawWork, *mut c_void),
     Closure(Box<dyn FnOnce() + Send>),
 }
 
-// SAFETY: whoever makes a raw job vouches for its use on another thread, and a closure is
-// `Send` by itself.
+// SAFETY: `Job::raw`'s caller guarantees that another thread may make the call, and a closure is
+// `Send` itself.
 unsafe impl Send for Job {}
 
 impl Job {
@@ -24,8 +24,8 @@ impl Job {
     ///
     /// # Safety
     ///
-    /// The call may be made on any thread, at any time until the job's completion is delivered,
-    /// and until then what `argument` points to stays valid and is left to `work`.
+    /// Any thread may make the call, at any time until the job's completion is delivered; until
+    /// then the memory that `argument` points to stays valid, and only `work` uses it.
     pub const unsafe fn raw(work: RawWork, argument: *mut c_void) -> Job {
         Job(Body::Raw(work, argument))
     }
@@ -35,10 +35,10 @@ impl Job {
         Job(Body::Closure(Box::new(work)))
     }
 
-    /// Does the work.
+    /// Runs the job.
     pub fn run(self) {
         match self.0 {
-            // SAFETY: whoever made the job has vouched for it.
+            // SAFETY: `Job::raw`'s caller guarantees the call.
             Body::Raw(work, argument) => unsafe { work(argument) },
             Body::Closure(work) => work(),
         }

@@ -1,15 +1,15 @@
-//! The one place where Blacklight talks to the operating system.
+//! Blacklight's only access to the operating system.
 //!
-//! Each module wraps one kernel mechanism behind safe functions: callers pass plain
-//! file descriptor numbers, because a C program may hand us any number at all, and get
-//! an [`Errno`] back when the kernel disagrees. No module keeps state beyond the file
-//! descriptors it owns, and none knows what an event loop is.
+//! Each module wraps one kernel mechanism in safe functions. Callers pass plain file descriptor
+//! numbers, because a C program may pass any number at all, and get an [`Errno`] when the kernel
+//! refuses it. No module keeps state beyond the file descriptors that it owns, except where its
+//! first lines say so, and none knows of event loops.
 //!
-//! `unix/` has the modules that POSIX suffices for, `linux/` what only Linux has, and `platform.rs`
-//! the list of what a platform must supply, which is where a port to another system begins.
+//! `unix/` has the modules that need only POSIX, `linux/` those that need Linux. `platform.rs`
+//! lists what a platform must supply: a port to another system begins there.
 //!
-//! System calls go through libc rather than straight to the kernel, so that programs
-//! which interpose libc (faketime, proxychains, sanitizers) keep working.
+//! System calls go through libc rather than straight to the kernel, so that programs which
+//! interpose libc (faketime, proxychains, sanitizers) keep working.
 
 mod errno;
 pub mod fallible;
@@ -32,8 +32,8 @@ pub use unix::{
 pub use errno::Errno;
 pub use std::os::fd::RawFd;
 
-/// How long a wait for events may sleep, in nanoseconds: `None` is for ever, `Some(0)`
-/// does not sleep at all.
+/// How long a wait for events may block, in nanoseconds: `None` is for ever, `Some(0)` does not
+/// block.
 pub type Timeout = Option<u64>;
 
 /// Turns libc's "-1 and errno" into a result.
@@ -45,7 +45,7 @@ fn check(status: libc::c_int) -> Result<libc::c_int, Errno> {
     }
 }
 
-/// A time-out as the `timespec` that `ppoll`, `pselect` and `epoll_pwait2` take.
+/// A timeout as the `timespec` that `ppoll`, `pselect` and `epoll_pwait2` take.
 fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
         tv_sec: (ns / 1_000_000_000).min(i64::MAX as u64) as libc::time_t,

@@ -1,8 +1,8 @@
-//! The kernel's limits on memory that is handed to it.
+//! The kernel's limits on buffers.
 
 /// The most buffers that one system call takes, on all machines that run Linux.
 pub const IOV_MAX: usize = libc::UIO_MAXIOV as usize;
 
-/// The most bytes that one system call moves. libuv refuses more than that, because more could not be
-/// written in one piece.
+/// The most bytes that one system call transfers. libuv refuses longer writes, which would take
+/// several calls.
 pub const MAX_BYTES: usize = 0x7fff_f000;

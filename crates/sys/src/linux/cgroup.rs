@@ -1,10 +1,10 @@
-//! Control groups, which limit what a process may use:
+//! Control groups, which limit a process's resources:
 //! <https://man7.org/linux/man-pages/man7/cgroups.7.html>.
 //!
-//! There are two generations. With the first, each controller has a tree of its own, mounted
-//! in a directory named after it; with the second there is one tree for all. A machine with both
-//! has its limits in the first. Inside a container a group's path may be the host's, of which
-//! only the root can be seen; then that is where the container's limits are.
+//! There are two versions. In version 1, each controller has its own tree, mounted in a directory
+//! named after it; in version 2 one tree serves all controllers. On a machine with both, version 1
+//! has the limits. Inside a container a group's path may be the host's, of which only the root is
+//! visible; then the container's limits are at the root.
 
 use super::text;
 use crate::fallible;
@@ -12,28 +12,28 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Where the trees are.
+/// The mount point of the trees.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// A memory limit that stands for none, in whole pages as the first generation writes it.
+/// The limit by which version 1 means "unlimited", in whole pages.
 fn no_limit_v1() -> u64 {
     let page = rustix::param::page_size() as u64;
     i64::MAX as u64 / page * page
 }
 
-/// What a file of a group says, if it can be read.
+/// Reads a group's file, if possible.
 type Read = fn(&Path) -> Option<Vec<u8>>;
 
 /// The groups of the current process.
 #[derive(Debug)]
 pub struct Cgroups<R = Read> {
-    /// A line for each tree: its number, its controllers, the path of our group in it.
+    /// A line for each tree: its number, its controllers, and the process's group in it.
     membership: Vec<u8>,
     /// Reads a file of a group.
     read: R,
 }
 
-/// The current process's group in one tree, by the directories where its files can be.
+/// The process's group in one tree: the directories where its files may be.
 struct Group {
     path: PathBuf,
     /// The root of the tree.
@@ -41,7 +41,7 @@ struct Group {
 }
 
 impl Group {
-    /// The group with that path below a tree's root. `None` without memory.
+    /// The group with that path below a tree's root. `None` if there is no memory.
     fn new(top: PathBuf, path: &[u8]) -> Option<Group> {
         let below = path.iter().position(|&byte| byte != b'/');
         let path = join(&top, &path[below.unwrap_or(path.len())..])?;
@@ -49,7 +49,7 @@ impl Group {
     }
 }
 
-/// A path below a directory, or the directory's own if there is nothing below. `None` without
+/// A path below a directory, or the directory itself if the path is empty. `None` if there is no
 /// memory.
 fn join(directory: &Path, below: &[u8]) -> Option<PathBuf> {
     let directory = directory.as_os_str().as_bytes();
@@ -61,7 +61,7 @@ fn join(directory: &Path, below: &[u8]) -> Option<PathBuf> {
 }
 
 impl Cgroups {
-    /// The groups of this process, unless the kernel does not say.
+    /// The groups of this process, if the kernel reports them.
     pub fn current() -> Option<Cgroups> {
         let membership = text::read(c"/proc/self/cgroup").ok()?;
         Some(Cgroups::parse(membership, |path| {
@@ -72,19 +72,19 @@ impl Cgroups {
 }
 
 impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
-    /// The groups that the text of `/proc/self/cgroup` names. `read` gives the contents of their
-    /// files, by their paths below `/sys/fs/cgroup`.
+    /// The groups in the text of `/proc/self/cgroup`. `read` returns the contents of a group's
+    /// file, by its path below `/sys/fs/cgroup`.
     pub fn parse(membership: Vec<u8>, read: R) -> Cgroups<R> {
         Cgroups { membership, read }
     }
 
-    /// Our group in the one tree of the second generation, if no tree of the first is in use.
+    /// The process's group in the version 2 tree, if no version 1 tree is in use.
     fn unified(&self) -> Option<Group> {
         let path = text::lines(&self.membership).next()?.strip_prefix(b"0::")?;
         Group::new(join(Path::new(ROOT), b"")?, path)
     }
 
-    /// Our group in the tree of a controller of the first generation.
+    /// The process's group in the tree of a version 1 controller.
     fn controller(&self, name: &[u8]) -> Option<Group> {
         text::lines(&self.membership).find_map(|line| {
             let mut fields = line.splitn(3, |&byte| byte == b':').skip(1);
@@ -98,21 +98,20 @@ impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
         })
     }
 
-    /// What a file says, without the end of the line.
+    /// A file's contents, without the trailing newline.
     fn file(&self, directory: &Path, file: &str) -> Option<Vec<u8>> {
         let mut text = (self.read)(&join(directory, file.as_bytes())?)?;
         text.truncate(text.trim_ascii_end().len());
         Some(text)
     }
 
-    /// A file of a group of the first generation or, if that cannot be seen, of the tree's root.
+    /// A file of a version 1 group or, if that is not visible, of the tree's root.
     fn file_v1(&self, group: &Group, file: &str) -> Option<Vec<u8>> {
         self.file(&group.path, file)
             .or_else(|| self.file(&group.top, file))
     }
 
-    /// How many bytes of memory the group may use: `u64::MAX` if that is not limited, and
-    /// `None` if it is not known.
+    /// The group's memory limit in bytes: `u64::MAX` without a limit, and `None` if it is unknown.
     pub fn memory_limit(&self) -> Option<u64> {
         let limit = match self.unified() {
             Some(group) => {
@@ -135,7 +134,7 @@ impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
         Some(limit).filter(|&limit| limit != 0)
     }
 
-    /// How many bytes of memory the group uses, and 0 if that is not known.
+    /// The group's memory usage in bytes, or 0 if it is unknown.
     pub fn memory_used(&self) -> u64 {
         let used = match self.unified() {
             Some(group) => self.file(&group.path, "memory.current"),
@@ -146,11 +145,11 @@ impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
         used.and_then(|used| text::number(&used)).unwrap_or(0)
     }
 
-    /// For how many processors, rounded down, the group gets time, unless that is not limited.
+    /// The group's quota in whole processors, rounded down, if there is one.
     pub fn cpu_quota(&self) -> Option<u64> {
         match self.unified() {
             Some(group) => {
-                // Without this file, what is mounted there is no tree of control groups.
+                // A directory without this file is not a cgroup tree.
                 self.file(&group.path, "cgroup.controllers")?;
                 let directories = group.path.ancestors();
                 let directories = directories.take_while(|path| path.starts_with(&group.top));
@@ -158,7 +157,7 @@ impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
             }
             None => {
                 let group = self.controller(b"cpu")?;
-                // A quota below zero is none, which shows as no `u64`.
+                // A negative quota means none, and does not parse as a `u64`.
                 let quota: u64 = text::number(&self.file_v1(&group, "cpu.cfs_quota_us")?)?;
                 let period = text::number(&self.file_v1(&group, "cpu.cfs_period_us")?)?;
                 quota.checked_div(period)
@@ -166,7 +165,7 @@ impl<R: Fn(&Path) -> Option<Vec<u8>>> Cgroups<R> {
         }
     }
 
-    /// The quota of one group of the second generation.
+    /// The quota of one version 2 group.
     fn quota(&self, group: &Path) -> Option<u64> {
         let limit = self.file(group, "cpu.max")?;
         let space = limit.iter().position(|&byte| byte == b' ')?;
@@ -181,7 +180,7 @@ mod tests {
     use std::collections::HashMap;
     use std::ffi::OsStr;
 
-    /// Groups whose only files are the given ones.
+    /// Groups with only the given files.
     fn groups(
         membership: &str,
         files: &[(&str, &str)],

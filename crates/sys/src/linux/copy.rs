@@ -8,9 +8,9 @@ use crate::fs::stat::FileSystem;
 use crate::fs::{check_bytes, retry};
 use crate::{Errno, RawFd, check};
 
-/// Whether an error of [`copy_range`] or [`send_file`] may only mean that this way is closed: not built in,
-/// forbidden by a sandbox, across file systems, not for this kind of file or this file system,
-/// or not for a pipe. If there is more to it, the next way says so too.
+/// Whether an error of [`copy_range`] or [`send_file`] may only mean that the call is unavailable:
+/// not built in, forbidden by a sandbox, or unsupported across file systems, for this kind of file,
+/// for this file system, or for a pipe. If the error has another cause, the fallback fails as well.
 pub(crate) fn is_refusal(error: Errno) -> bool {
     matches!(
         error,
@@ -34,14 +34,13 @@ pub(crate) fn copy_range(
     len: usize,
 ) -> Result<usize, Errno> {
     let null = std::ptr::null_mut();
-    // SAFETY: the offset lives through the call, null asks for the file's own position, and any
-    // number is allowed as a descriptor.
+    // SAFETY: the offset lives through the call, null means the file's own position, and any number
+    // is allowed as a descriptor.
     retry(|| check_bytes(unsafe { libc::copy_file_range(input, offset, output, null, len, 0) }))
 }
 
-/// Sends until `len` bytes are through or the input ends: unlike a file, a pipe or a socket
-/// takes only what it has room for, and is waited for. An error after the first byte shows in
-/// the count only.
+/// Sends until `len` bytes are sent or the input ends. Waits for a pipe or a socket, which takes
+/// only as much as it has room for. After an error, the bytes sent before it are the result.
 pub(crate) fn send_file(
     output: RawFd,
     input: RawFd,

@@ -7,7 +7,7 @@ use crate::Errno;
 use crate::fallible::{self, Short};
 use std::collections::HashMap;
 
-/// What a processor has done since the machine was started, in milliseconds.
+/// The time that a processor has spent in each state since boot, in milliseconds.
 #[allow(missing_docs, reason = "the names are the kernel's")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTimes {
@@ -21,11 +21,11 @@ pub struct CpuTimes {
 /// A processor.
 #[derive(Clone, Debug)]
 pub struct Cpu {
-    /// What its maker calls it, or "unknown".
+    /// The model's name, or "unknown".
     pub model: String,
-    /// The highest frequency that it is allowed, or 0 if that is not known.
+    /// The highest permitted frequency, or 0 if it is unknown.
     pub speed_mhz: u32,
-    /// What it has done.
+    /// The time spent in each state.
     pub times: CpuTimes,
 }
 
@@ -53,15 +53,15 @@ pub fn all() -> Result<Vec<Cpu>, Errno> {
     Ok(cpus)
 }
 
-/// How many milliseconds the kernel's unit of time has.
+/// The length of the kernel's clock tick in milliseconds.
 fn tick_ms() -> u64 {
-    // SAFETY: sysconf takes no pointers; it answers −1 if it does not know.
+    // SAFETY: sysconf takes no pointers; it returns −1 for an unknown value.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     1000 / u64::try_from(per_second).unwrap_or(100).clamp(1, 1000)
 }
 
-/// The processors and what they have done, by `/proc/stat`, in the order of their numbers. Their
-/// lines are those that start with `cpu` and a number. A line without a number is the sum of all.
+/// The processors' times in `/proc/stat`, in the order of their numbers. A processor's line starts
+/// with `cpu` and its number; the line without a number is the sum.
 pub fn parse_times(stat: &[u8], tick_ms: u64) -> Result<Vec<(u32, CpuTimes)>, Errno> {
     let line = |line| {
         let mut fields = text::words(<[u8]>::strip_prefix(line, b"cpu")?);
@@ -77,7 +77,7 @@ pub fn parse_times(stat: &[u8], tick_ms: u64) -> Result<Vec<(u32, CpuTimes)>, Er
         };
         Some((number, times))
     };
-    // The sum's first field is no processor, even though it may look like one.
+    // The sum's first field must not be taken for a processor's number.
     let lines = text::lines(stat).filter(|line| !line.starts_with(b"cpu "));
     let mut times = Vec::new();
     for time in lines.filter_map(line) {
@@ -87,7 +87,7 @@ pub fn parse_times(stat: &[u8], tick_ms: u64) -> Result<Vec<(u32, CpuTimes)>, Er
     Ok(times)
 }
 
-/// The models by the processors' numbers, by `/proc/cpuinfo`. The file has a paragraph for each
+/// The models in `/proc/cpuinfo` by the processors' numbers. The file has a paragraph for each
 /// processor, which begins with its number.
 pub fn parse_models(cpuinfo: &[u8]) -> Result<HashMap<u32, String>, Errno> {
     let mut models = HashMap::new();
@@ -117,8 +117,8 @@ fn max_frequency_mhz(number: u32) -> Option<u32> {
     Some(khz / 1000)
 }
 
-/// How many threads can run at the same time: as many as there are processors that the calling
-/// thread may run on, or as its control group gets time for. At least one.
+/// How many threads can run at the same time: the number of processors that the calling thread may
+/// run on, limited by its control group's quota. At least one.
 pub fn parallelism() -> usize {
     let allowed = match rustix::thread::sched_getaffinity(None) {
         Ok(set) => set.count() as usize,
@@ -129,9 +129,9 @@ pub fn parallelism() -> usize {
     allowed.min(quota.unwrap_or(usize::MAX)).max(1)
 }
 
-/// How many processors are switched on.
+/// The number of processors online.
 fn online() -> usize {
-    // SAFETY: sysconf takes no pointers; it answers −1 if it does not know.
+    // SAFETY: sysconf takes no pointers; it returns −1 for an unknown value.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     usize::try_from(count).unwrap_or(1)
 }

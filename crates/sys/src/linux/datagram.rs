@@ -3,9 +3,9 @@
 //! <https://man7.org/linux/man-pages/man2/recvmmsg.2.html>,
 //! <https://man7.org/linux/man-pages/man7/ip.7.html>, `IP_RECVERR`.
 //!
-//! A batch is an array of messages on the caller's stack, filled and used at once: an
-//! [`Outbox`] of datagrams to send, an [`Inbox`] of datagrams received. Neither allocates, and
-//! entries that the caller does not use are never written to.
+//! A batch is an array of messages on the caller's stack, filled and used at once: an [`Outbox`] of
+//! datagrams to send, an [`Inbox`] of datagrams received. Neither allocates, and unused entries
+//! stay unwritten.
 
 use crate::buffer::{Buffers, Room};
 use crate::datagram::{
@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-/// The datagrams that one batch holds at the most.
+/// The largest number of datagrams in a batch.
 pub const BATCH: usize = 20;
 
 /// Datagrams to be sent together.
@@ -31,7 +31,7 @@ pub struct Outbox<'a> {
 }
 
 impl<'a> Outbox<'a> {
-    /// An empty one.
+    /// An empty batch.
     pub fn new() -> Outbox<'a> {
         Outbox {
             messages: [const { MaybeUninit::uninit() }; BATCH],
@@ -55,7 +55,7 @@ impl<'a> Outbox<'a> {
         self.len == BATCH
     }
 
-    /// Adds a datagram, if there is room for it.
+    /// Adds a datagram, unless the batch is full.
     pub fn push(&mut self, buffers: &'a Buffers, to: Option<AddressRef<'a>>) {
         if let Some(slot) = self.messages.get_mut(self.len) {
             slot.write(libc::mmsghdr {
@@ -66,21 +66,21 @@ impl<'a> Outbox<'a> {
         }
     }
 
-    /// Keeps the first `len` datagrams only.
+    /// Drops all but the first `len` datagrams.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Sends the datagrams in order and says how many went. The error is the first one's.
+    /// Sends the datagrams in order and returns how many were sent. An error is that of the first.
     pub fn send(&mut self, fd: RawFd) -> Result<usize, Errno> {
         let messages = self.messages.as_mut_ptr().cast::<libc::mmsghdr>();
         if self.len == 1 {
-            // SAFETY: the first message is filled in, and its parts are borrowed.
+            // SAFETY: the first message is initialised, and its parts are borrowed.
             return retry(|| unsafe { libc::sendmsg(fd, &(*messages).msg_hdr, SEND_FLAGS) })
                 .map(|_| 1);
         }
         let len = self.len as libc::c_uint;
-        // SAFETY: `len` messages are filled in, and their parts are borrowed.
+        // SAFETY: `len` messages are initialised, and their parts are borrowed.
         retry(|| unsafe { libc::sendmmsg(fd, messages, len, SEND_FLAGS as _) as isize })
     }
 }
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Outbox<'_> {
     }
 }
 
-/// Whether the socket tells a datagram's real length when `MSG_TRUNC` asks for it, so that
+/// Whether the socket reports a datagram's real length with `MSG_TRUNC`, so that
 /// [`receive`](crate::datagram::receive) needs no message header.
 pub fn tells_real_length(fd: RawFd) -> bool {
     let protocol = socket::option(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL);
@@ -113,7 +113,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// An empty one.
+    /// An empty batch.
     pub const fn new() -> Inbox {
         Inbox {
             messages: [const { MaybeUninit::uninit() }; BATCH],
@@ -122,8 +122,8 @@ impl Inbox {
         }
     }
 
-    /// Receives into the pieces of `chunk` bytes that `room` has, one datagram into each,
-    /// and says how many came. What was in here before is forgotten.
+    /// Receives one datagram into each piece of `chunk` bytes of `room`, and returns their number.
+    /// Replaces the previous contents.
     pub fn receive(&mut self, fd: RawFd, room: Room<'_>, chunk: usize) -> Result<usize, Errno> {
         self.len = 0;
         let mut iovecs = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
@@ -150,20 +150,20 @@ impl Inbox {
             return Err(Errno::EINVAL);
         }
         let messages = self.messages.as_mut_ptr().cast::<libc::mmsghdr>();
-        // SAFETY: `wanted` messages are filled in with distinct parts, which live through
-        // the call.
+        // SAFETY: `wanted` messages are initialised with distinct parts, which live through the
+        // call.
         self.len = retry(|| unsafe {
             libc::recvmmsg(fd, messages, wanted, libc::MSG_DONTWAIT as _, null_mut()) as isize
         })?;
         Ok(self.len)
     }
 
-    /// The datagram in a piece of the room, if there is one.
+    /// The datagram in a piece of the buffer, if there is one.
     pub fn get(&self, at: usize) -> Option<Datagram<'_>> {
         if at >= self.len {
             return None;
         }
-        // SAFETY: messages below `len` are filled in.
+        // SAFETY: messages below `len` are initialised.
         let message = unsafe { self.messages[at].assume_init_ref() };
         Some(Datagram {
             len: message.msg_len as usize,
@@ -185,7 +185,7 @@ impl std::fmt::Debug for Inbox {
     }
 }
 
-/// The option that has a socket keep errors, by its level and name.
+/// The level and name of the option by which a socket queues errors.
 pub(crate) fn receive_errors(family: i32) -> (c_int, c_int) {
     match family {
         AF_INET6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
@@ -193,13 +193,13 @@ pub(crate) fn receive_errors(family: i32) -> (c_int, c_int) {
     }
 }
 
-/// Room for what comes with an error, aligned for the kernel's headers: the error, the
-/// address of who reports it, and some that nobody has asked for.
+/// The control data of an error, aligned for the kernel's headers: the error, the address of its
+/// reporter, and options that the program may have enabled.
 #[repr(align(8))]
 struct Control([u8; 512]);
 
-/// Takes the next error off the socket's queue, with as much as fits into `room` of the
-/// datagram that caused it. `EAGAIN` if there is none.
+/// Takes the next error off the socket's queue, with as much of the datagram that caused it as fits
+/// into `room`. `EAGAIN` if there is none.
 pub fn receive_error(fd: RawFd, room: Room<'_>) -> Result<Report, Errno> {
     loop {
         let mut control = Control([0; 512]);
@@ -215,9 +215,9 @@ pub fn receive_error(fd: RawFd, room: Room<'_>) -> Result<Report, Errno> {
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len() as _;
-        // SAFETY: the message's parts live through the call, and the room is writable.
+        // SAFETY: the message's parts live through the call, and the buffer is writable.
         retry(|| unsafe { libc::recvmsg(fd, &mut message, libc::MSG_ERRQUEUE) })?;
-        // The queue also carries time stamps and the like, which are no errors.
+        // The queue also carries time stamps and the like, which are not errors.
         if let Some((error, offender)) = extended_error(&message) {
             let sent_to = sent_to.written(message.msg_namelen);
             let from = offender.or(sent_to.map(AddressRef::to_address));
@@ -226,10 +226,10 @@ pub fn receive_error(fd: RawFd, room: Room<'_>) -> Result<Report, Errno> {
     }
 }
 
-/// The error in a message from the queue, and the address of who reports it.
+/// The error in a message from the queue, and the address of its reporter.
 fn extended_error(message: &libc::msghdr) -> Option<(Errno, Option<Address>)> {
-    // SAFETY: the kernel has filled in well-formed headers, and CMSG_NXTHDR stays within. An
-    // error is followed by the address of who reports it, whole or with the family 0.
+    // SAFETY: the kernel has filled in well-formed headers, and CMSG_NXTHDR stays within them. The
+    // reporter's address follows an error, complete or with the family 0.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while let Some(part) = header.as_ref() {

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The edge-triggered flag for [`Epoll::add`].
 pub const EDGE: u32 = libc::EPOLLET as u32;
 
-/// The flag for [`Epoll::add`] that lets a descriptor be reported once.
+/// The one-shot flag for [`Epoll::add`].
 pub const ONCE: u32 = libc::EPOLLONESHOT as u32;
 
 /// An epoll instance.
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
 
-/// Room for the events of one wait.
+/// A buffer for the events of one wait.
 pub struct Events(Vec<libc::epoll_event>);
 
 impl Events {
@@ -26,7 +26,7 @@ impl Events {
         Ok(Events(events))
     }
 
-    /// What the last wait found: event mask and the user's data for each descriptor.
+    /// The events of the last wait: the mask and the user's data of each descriptor.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.0.iter().map(|event| (event.events, event.u64))
     }
@@ -38,11 +38,11 @@ impl std::fmt::Debug for Events {
     }
 }
 
-/// Set once the kernel has said that it has no `epoll_pwait2` (before Linux 5.11).
+/// Set when the kernel reports that it has no `epoll_pwait2` (before Linux 5.11).
 static NO_PWAIT2: AtomicBool = AtomicBool::new(false);
 
-/// `epoll_pwait2` by its number: glibc has a function for it since 2.35 only, and whatever is
-/// linked with that function does not load where it is missing.
+/// `epoll_pwait2` by its number: glibc has the function since 2.35 only, and a library that links
+/// to it does not load with an older glibc.
 ///
 /// # Safety
 ///
@@ -54,9 +54,9 @@ unsafe fn pwait2(
     time: *const libc::timespec,
     mask: *const libc::sigset_t,
 ) -> libc::c_int {
-    // The kernel's set has a bit for each of 64 signals; the C library's has room for more.
+    // The kernel's set has a bit for each of 64 signals; the C library's is larger.
     let mask_size = size_of::<u64>();
-    // SAFETY: the caller answers for the pointers.
+    // SAFETY: the caller guarantees the pointers.
     let found = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
@@ -77,11 +77,11 @@ impl Epoll {
     pub fn new() -> Result<Epoll, Errno> {
         // SAFETY: epoll_create1 takes no pointers.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the kernel just made this descriptor for us alone.
+        // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
         Ok(Epoll(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// The instance's own descriptor, which other loops can watch.
+    /// The instance's own descriptor, which other pollers can watch.
     pub fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
@@ -97,7 +97,7 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, events, data)
     }
 
-    /// Changes what a descriptor is watched for.
+    /// Changes the events that a descriptor is watched for.
     pub fn modify(&self, fd: RawFd, events: u32, data: u64) -> Result<(), Errno> {
         self.control(libc::EPOLL_CTL_MOD, fd, events, data)
     }
@@ -107,7 +107,7 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
 
-    /// Waits for events, or for the time to pass, with `blocked` signals held back.
+    /// Waits for events, or for the timeout, with the `blocked` signals masked.
     pub fn wait(
         &self,
         events: &mut Events,

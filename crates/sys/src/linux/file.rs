@@ -1,4 +1,4 @@
-//! What Linux does when a descriptor is closed: <https://man7.org/linux/man-pages/man2/close.2.html>.
+//! Closing a descriptor on Linux: <https://man7.org/linux/man-pages/man2/close.2.html>.
 
 use crate::Errno;
 

@@ -1,20 +1,19 @@
-//! How long the machine is up and how busy it is:
-//! <https://man7.org/linux/man-pages/man5/proc_uptime.5.html>,
+//! The machine's uptime and load: <https://man7.org/linux/man-pages/man5/proc_uptime.5.html>,
 //! <https://man7.org/linux/man-pages/man5/proc_loadavg.5.html>.
 
 use super::text;
 use rustix::system::sysinfo;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Seconds since the machine was started. The kernel's file is asked before the clock: it has
-/// hundredths of seconds, and containers put their own numbers into it.
+/// Seconds since boot. The kernel's file takes precedence over the clock: it has hundredths of
+/// seconds, and containers put their own numbers into it.
 pub fn uptime() -> f64 {
     let file = text::read(c"/proc/uptime").unwrap_or_default();
     let uptime = numbers(&file).next();
     uptime.unwrap_or_else(|| clock_gettime(ClockId::Boottime).tv_sec as f64)
 }
 
-/// How many tasks were running or ready to, on the average of the last minute, five and fifteen.
+/// The average number of runnable tasks in the last one, five and fifteen minutes.
 pub fn load_averages() -> [f64; 3] {
     let file = text::read(c"/proc/loadavg").unwrap_or_default();
     let mut numbers = numbers(&file);
@@ -25,8 +24,8 @@ pub fn load_averages() -> [f64; 3] {
     }
 }
 
-/// The numbers at the beginning of a text like that of `/proc/uptime` or `/proc/loadavg`. What is
-/// not finite is no number, although it reads like one.
+/// The numbers at the beginning of a text like `/proc/uptime` or `/proc/loadavg`. Texts for
+/// infinity and NaN end them.
 pub fn numbers(text: &[u8]) -> impl Iterator<Item = f64> {
     text::words(text)
         .map_while(text::number)

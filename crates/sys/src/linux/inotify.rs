@@ -1,10 +1,9 @@
-//! Watching files and directories for changes:
+//! Watches files and directories for changes:
 //! <https://man7.org/linux/man-pages/man7/inotify.7.html>.
 //!
-//! Directories inside a watched tree are reached step by step from the tree's root, by
-//! [`Folder`]s: no step follows a symbolic link, no path is too long, and the tree may be
-//! moved as a whole. Linux has no `inotify_add_watch` for an open directory, but `/proc` has a
-//! path for each.
+//! Directories inside a watched tree are opened step by step from the tree's root, as [`Folder`]s:
+//! no step follows a symbolic link, no path is too long, and the tree may be moved as a whole.
+//! Linux has no `inotify_add_watch` for an open directory, but `/proc` has a path for each.
 
 use super::text;
 use crate::fallible::Short;
@@ -19,8 +18,8 @@ use libc::{
     IN_MOVED_FROM, IN_MOVED_TO, IN_Q_OVERFLOW,
 };
 
-/// What every watch is for. The kernel has one mask for each file: a second watch with another
-/// mask would change the first.
+/// The mask of every watch. The kernel has one mask per file: a second watch with another mask
+/// would change the first.
 const WATCHED: u32 = IN_ATTRIB
     | IN_CREATE
     | IN_MODIFY
@@ -33,15 +32,15 @@ const WATCHED: u32 = IN_ATTRIB
 /// The size of a record's fixed part.
 const HEADER: usize = size_of::<libc::inotify_event>();
 
-/// Room for at least one record, whatever its name.
+/// The size of the largest record.
 pub const MIN_ROOM: usize = HEADER + libc::NAME_MAX as usize + 1;
 
-/// Tells of changes to the files that it watches, by a descriptor that is non-blocking and
+/// Reports changes to the files that it watches, through a descriptor that is non-blocking and
 /// close-on-exec.
 #[derive(Debug)]
 pub struct FileWatcher(OwnedFd);
 
-/// What has happened to a file, which may be several things at once.
+/// The changes to a file, several of which may come in one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Changes(u32);
 
@@ -55,12 +54,12 @@ impl Changes {
         self.0 & mask != 0
     }
 
-    /// The kernel's queue was full, and records are lost. Such a record is about no file.
+    /// The kernel's queue was full, and records are lost. Such a record names no file.
     pub fn is_overflow(self) -> bool {
         self.any(IN_Q_OVERFLOW)
     }
 
-    /// The watch has ended: its file or file system is gone, or it was taken back.
+    /// The watch has ended: its file or file system is gone, or the watch was removed.
     pub fn is_end_of_watch(self) -> bool {
         self.any(IN_IGNORED)
     }
@@ -75,7 +74,7 @@ impl Changes {
         self.any(IN_ATTRIB | IN_MODIFY)
     }
 
-    /// A name has come, gone or moved, or something else has happened that is no
+    /// A name was created, removed or moved, or something else happened that is not a
     /// [change](Changes::is_change).
     pub fn is_rename(self) -> bool {
         self.any(!(IN_ATTRIB | IN_MODIFY | IN_ISDIR))
@@ -97,22 +96,21 @@ impl Changes {
     }
 }
 
-/// What the kernel tells about one file.
+/// The kernel's record about one file.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// The watch that it happened to, or −1.
+    /// The watch that it belongs to, or −1.
     pub wd: i32,
-    /// What happened.
+    /// The changes.
     pub changes: Changes,
-    /// The entry of the watched directory that it happened to; empty if it happened to the
-    /// watched file itself.
+    /// The entry of the watched directory that has changed; empty if the watched file itself has.
     pub name: &'a [u8],
     /// The record's length.
     pub len: usize,
 }
 
 impl Record<'_> {
-    /// The record that `bytes` begin with, if there is a whole one.
+    /// The record at the beginning of `bytes`, if it is complete.
     pub fn first(bytes: &[u8]) -> Option<Record<'_>> {
         let word = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
         let (wd, mask, name_len) = (word(0)?, word(4)?, word(12)? as usize);
@@ -120,7 +118,7 @@ impl Record<'_> {
         Some(Record {
             wd: wd as i32,
             changes: Changes(mask),
-            // The kernel fills up with NULs.
+            // The kernel pads with NULs.
             name: name.split(|&byte| byte == 0).next().unwrap_or_default(),
             len: HEADER + name_len,
         })
@@ -132,7 +130,7 @@ fn create() -> Result<OwnedFd, Errno> {
 }
 
 impl FileWatcher {
-    /// Makes a watcher of nothing.
+    /// Makes a watcher without watches.
     pub fn new() -> Result<FileWatcher, Errno> {
         create().map(FileWatcher)
     }
@@ -142,7 +140,7 @@ impl FileWatcher {
         self.0.as_raw_fd()
     }
 
-    /// Watches a file or directory. One that is watched already has the same number.
+    /// Watches a file or directory. A file that is watched already keeps its number.
     pub fn watch(&self, path: &CStr) -> Result<i32, Errno> {
         let flags = WatchFlags::from_bits_retain(WATCHED);
         Ok(inotify::add_watch(&self.0, path, flags)?)
@@ -153,12 +151,12 @@ impl FileWatcher {
         self.watch(folder.link().as_c_str())
     }
 
-    /// Stops watching. The kernel may have done so before.
+    /// Stops watching. The kernel may have removed the watch before.
     pub fn unwatch(&self, wd: i32) {
         let _ = inotify::remove_watch(&self.0, wd);
     }
 
-    /// Reads as many records as there are and as fit. `EAGAIN` if there are none.
+    /// Reads as many pending records as fit. `EAGAIN` if there are none.
     pub fn read(&self, room: &mut [u8]) -> Result<usize, Errno> {
         loop {
             match rustix::io::read(&self.0, &mut *room) {
@@ -168,13 +166,13 @@ impl FileWatcher {
         }
     }
 
-    /// How many bytes of records wait to be read.
+    /// The number of bytes of pending records.
     pub fn pending(&self) -> u64 {
         rustix::io::ioctl_fionread(&self.0).unwrap_or(0)
     }
 
-    /// Puts a fresh watcher behind the same descriptor number, so that a child process no
-    /// longer shares its parent's.
+    /// Puts a new watcher behind the same descriptor number, so that a child process does not share
+    /// its parent's.
     pub fn renew(&mut self) -> Result<(), Errno> {
         let fresh = create()?;
         rustix::io::dup3(&fresh, &mut self.0, rustix::io::DupFlags::CLOEXEC)?;
@@ -182,7 +180,7 @@ impl FileWatcher {
     }
 }
 
-/// A directory, to go on from.
+/// An open directory, from which to open others.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
@@ -197,18 +195,18 @@ impl Folder {
         }
     }
 
-    /// Opens a directory. `ENOTDIR` if it is something else.
+    /// Opens a directory. `ENOTDIR` for any other file.
     pub fn open(path: &CStr) -> Result<Folder, Errno> {
         Folder::open_at(rustix::fs::CWD, path, OFlags::empty())
     }
 
-    /// Opens a directory in this one. `ENOTDIR` if it is something else, a link to a
-    /// directory too.
+    /// Opens a directory in this one. `ENOTDIR` for any other file, including a link to a
+    /// directory.
     pub fn enter(&self, name: &CStr) -> Result<Folder, Errno> {
         Folder::open_at(&self.0, name, OFlags::NOFOLLOW)
     }
 
-    /// A path that leads here, wherever this is, for as long as it is open.
+    /// A path to this directory, wherever it is, valid while it is open.
     pub fn link(&self) -> Short {
         text::descriptor_path(self.0.as_raw_fd())
     }

@@ -1,11 +1,12 @@
-//! What getifaddrs(3) tells on Linux beyond addresses of the Internet:
+//! Entries of getifaddrs(3) that are specific to Linux:
 //! <https://man7.org/linux/man-pages/man7/packet.7.html>.
 
 use std::ffi::c_int;
 
-/// The hardware address, if that is what the entry is about.
+/// The hardware address, if the entry has one.
 pub(crate) fn physical(entry: &libc::ifaddrs) -> Option<[u8; 6]> {
-    // SAFETY: the address is not null, and is what its family announces.
+    // SAFETY: the C library guarantees that the address is not null and of the family that it
+    // names.
     unsafe {
         if c_int::from((*entry.ifa_addr).sa_family) != libc::AF_PACKET {
             return None;
@@ -15,7 +16,7 @@ pub(crate) fn physical(entry: &libc::ifaddrs) -> Option<[u8; 6]> {
     }
 }
 
-/// Whether `name` is the interface, or an alias of it, as `eth0:1` is one of `eth0`.
+/// Whether `name` is the interface or an alias of it, as `eth0:1` is of `eth0`.
 pub(crate) fn belongs_to(name: &[u8], interface: &[u8]) -> bool {
     matches!(name.strip_prefix(interface), Some([] | [b':', ..]))
 }

@@ -1,19 +1,20 @@
-//! A ring on which the kernel takes requests for files and gives back their results:
+//! A ring that takes file requests to the kernel and returns their results:
 //! <https://man7.org/linux/man-pages/man7/io_uring.7.html>.
 //!
+//! Invariants:
 //! The rules:
 //!
-//! - The ring is a plain one, without a kernel thread that watches it: a request is handed over
-//!   by a system call of its own, with the rights that the caller has at that time. What the
-//!   kernel can do at once is done by then, and what would block it does on threads of its own.
-//! - There are never more requests than [`ENTRIES`], those included whose results have not been
-//!   taken, so that neither queue can run over.
-//! - A ring that the kernel once refuses a request of takes no more. The refused one is still in
-//!   the queue, and another call would submit it after all.
-//! - What a request points to belongs to the kernel until the request's result is there. A ring
-//!   that is dropped cancels its requests and waits for them.
-//! - A ring belongs to the process that made it. A child made by fork(2) has its memory mapped
-//!   and must leave it alone.
+//! - The ring has no kernel thread that polls it: each request is submitted by a system call, with
+//!   the caller's credentials at that time. The kernel runs what it can at once inside that call,
+//!   and blocking operations on its own threads.
+//! - At most [`ENTRIES`] requests exist, including those whose results have not been taken, so that
+//!   neither queue can overflow.
+//! - After the kernel has refused one request, the ring takes no more: the refused request is still
+//!   in the queue, and another call would submit it.
+//! - A request's memory belongs to the kernel until the result arrives. Dropping a ring cancels its
+//!   requests and waits for them.
+//! - A ring belongs to the process that made it. A child made by fork(2) has the ring's memory
+//!   mapped and must not touch it.
 
 use super::eventfd::Waker;
 use crate::fs::io::Buffer;
@@ -26,35 +27,35 @@ use std::ffi::c_char;
 use std::fmt;
 use std::os::fd::AsRawFd;
 
-/// The environment variable by which the user permits rings, as libuv names it.
+/// The environment variable by which the user permits rings, under libuv's name.
 pub const SETTING: &str = "UV_USE_IO_URING";
 
 /// The most requests that a ring has at a time.
 pub const ENTRIES: usize = 256;
 
-/// The newest operation of Linux 6.0. Kernels before that cannot cancel all requests at once,
-/// and have bugs that would have to be known one by one.
+/// The newest operation of Linux 6.0. Older kernels cannot cancel all requests at once, and have
+/// bugs that would need individual workarounds.
 const NEWEST_NEEDED: u8 = opcode::SendZc::CODE;
 
-/// The mark of a cancellation among the requests.
+/// The number that marks a cancellation among the requests.
 const CANCELLATION: u64 = u64::MAX;
 
-/// How often a ring that is dropped looks for requests that are still to be cancelled.
-const LOOK_AGAIN_NS: u64 = 10_000_000;
+/// The interval at which a dropped ring cancels its remaining requests again.
+const CANCEL_INTERVAL_NS: u64 = 10_000_000;
 
 const CWD: Fd = Fd(libc::AT_FDCWD);
 
-/// Something for a ring to do.
+/// An operation for a ring.
 ///
-/// The constructors that take pointers are unsafe: what they point to must stay valid, and be
-/// left alone as the operation demands, until the result has been taken from the ring that the
-/// operation was submitted to, or that ring has been dropped. Paths are C strings.
+/// The constructors that take pointers are unsafe: the memory must stay valid, and untouched as the
+/// operation requires, until the result has been taken from the ring that the operation was
+/// submitted to, or that ring has been dropped. Paths are C strings.
 pub struct Operation(squeue::Entry);
 
-/// What the kernel leaves of a file's properties: the memory for [`Operation::stat`].
+/// The kernel's form of a file's metadata: the memory for [`Operation::stat`].
 pub type StatBuffer = libc::statx;
 
-// SAFETY: the pointers in it are the kernel's business, on whichever thread it is submitted.
+// SAFETY: only the kernel follows the pointers, and any thread may submit the operation.
 unsafe impl Send for Operation {}
 
 impl Operation {
@@ -62,7 +63,7 @@ impl Operation {
     ///
     /// # Safety
     ///
-    /// See [`Operation`]: `buffers` points to that many, which can be written to.
+    /// See [`Operation`]: `buffers` points to that many buffers, which are writable.
     pub unsafe fn read(
         fd: RawFd,
         buffers: *const Buffer,
@@ -72,7 +73,7 @@ impl Operation {
         let (fd, offset) = (Fd(fd), offset.unwrap_or(-1) as u64);
         Operation(match count {
             1 => {
-                // SAFETY: the caller vouches for the array.
+                // SAFETY: the caller guarantees the array.
                 let Buffer { iov_base, iov_len } = unsafe { *buffers };
                 let len = iov_len.min(buffer::MAX_BYTES) as u32;
                 let read = opcode::Read::new(fd, iov_base.cast(), len);
@@ -84,11 +85,11 @@ impl Operation {
         })
     }
 
-    /// As [`fs::io::write`](crate::fs::io::write), save that the kernel may stop half-way.
+    /// As [`fs::io::write`](crate::fs::io::write), except that the kernel may write less.
     ///
     /// # Safety
     ///
-    /// See [`Operation`]: `buffers` points to that many, which can be read from.
+    /// See [`Operation`]: `buffers` points to that many buffers, which are readable.
     pub unsafe fn write(
         fd: RawFd,
         buffers: *const Buffer,
@@ -98,7 +99,7 @@ impl Operation {
         let (fd, offset) = (Fd(fd), offset.unwrap_or(-1) as u64);
         Operation(match count {
             1 => {
-                // SAFETY: the caller vouches for the array.
+                // SAFETY: the caller guarantees the array.
                 let Buffer { iov_base, iov_len } = unsafe { *buffers };
                 let len = iov_len.min(buffer::MAX_BYTES) as u32;
                 let write = opcode::Write::new(fd, iov_base.cast_const().cast(), len);
@@ -121,13 +122,13 @@ impl Operation {
         Operation(sync.flags(FsyncFlags::DATASYNC).build())
     }
 
-    /// As [`fs::file::close`](crate::fs::file::close), save that an interruption is reported.
+    /// As [`fs::file::close`](crate::fs::file::close), except that an interruption is reported.
     pub fn close(fd: RawFd) -> Operation {
         Operation(opcode::Close::new(Fd(fd)).build())
     }
 
-    /// As [`fs::file::open`](crate::fs::file::open). The kernel's own threads do it at once: it
-    /// would first try it with `O_NONBLOCK`, which opens a fifo that nobody has at its other end.
+    /// As [`fs::file::open`](crate::fs::file::open). Always runs on the kernel's threads: the
+    /// kernel would otherwise first try `O_NONBLOCK`, which opens a FIFO that has no other end.
     ///
     /// # Safety
     ///
@@ -141,7 +142,7 @@ impl Operation {
     ///
     /// # Safety
     ///
-    /// See [`Operation`]: `into` can be written to.
+    /// See [`Operation`]: `into` is writable.
     pub unsafe fn stat(
         dir: RawFd,
         path: *const c_char,
@@ -152,7 +153,7 @@ impl Operation {
         Operation(stat.flags(flags).mask(super::stat::MASK).build())
     }
 
-    /// As [`fs::file::truncate`](crate::fs::file::truncate). Not every kernel with rings has it.
+    /// As [`fs::file::truncate`](crate::fs::file::truncate). Some kernels with rings lack it.
     pub fn truncate(fd: RawFd, len: u64) -> Operation {
         Operation(opcode::Ftruncate::new(Fd(fd), len).build())
     }
@@ -224,16 +225,16 @@ impl fmt::Debug for Operation {
 pub struct Completion {
     /// The request's number.
     pub number: u64,
-    /// What the system call that does the same would have returned.
+    /// The result that the equivalent system call would have returned.
     pub result: Result<u32, Errno>,
 }
 
-/// See the module.
+/// See the module's documentation.
 pub struct Ring {
     ring: IoUring,
     /// A bit for each operation that the kernel has.
     operations: u64,
-    /// Requests that the kernel has not completed, as far as we have looked.
+    /// Requests without a completion so far.
     in_progress: usize,
     completed: VecDeque<Completion>,
     takes_more: bool,
@@ -241,8 +242,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Makes a ring that signals `wake` whenever something is complete. Its descriptor is
-    /// close-on-exec.
+    /// Makes a ring that signals `wake` for each completion. Its descriptor is close-on-exec.
     pub fn new(wake: &Waker) -> Result<Ring, Errno> {
         per_process::watch_forks();
         let ring = IoUring::new(ENTRIES as u32)?;
@@ -266,26 +266,26 @@ impl Ring {
         })
     }
 
-    /// Whether this is the process that has made the ring.
+    /// Whether this process made the ring.
     #[inline]
     pub fn is_ours(&self) -> bool {
         self.process == per_process::generation()
     }
 
-    /// Signals another waker from now on, or the same after it was renewed.
+    /// Signals another waker from now on, or the same one after it was renewed.
     pub fn wake_through(&self, wake: &Waker) -> Result<(), Errno> {
         let submitter = self.ring.submitter();
         submitter.unregister_eventfd()?;
         Ok(submitter.register_eventfd(wake.fd())?)
     }
 
-    /// The requests that were submitted and whose results have not been taken.
+    /// The number of requests that were submitted and whose results have not been taken.
     pub fn requests(&self) -> usize {
         self.in_progress + self.completed.len()
     }
 
-    /// Hands a request to the kernel, under a number that no other request has, `u64::MAX`
-    /// excepted. The answer is whether it was taken: if not, somebody else has to do it.
+    /// Submits a request, under a number that no other request has and that is not `u64::MAX`.
+    /// Returns whether the kernel has taken it.
     pub fn submit(&mut self, operation: Operation, number: u64) -> bool {
         let has_operation = self.operations >> operation.0.get_opcode() & 1 == 1;
         let taken = has_operation
@@ -297,8 +297,8 @@ impl Ring {
     }
 
     fn enter(&mut self, entry: squeue::Entry) -> bool {
-        // SAFETY: whoever made the operation has vouched for its memory, for as long as we have
-        // promised to need it.
+        // SAFETY: the operation's constructor had its caller guarantee the memory until the result
+        // is taken or the ring is dropped.
         let queued = self.takes_more && unsafe { self.ring.submission().push(&entry) }.is_ok();
         if queued {
             self.takes_more = loop {
@@ -311,8 +311,8 @@ impl Ring {
         queued && self.takes_more
     }
 
-    /// Cancels the request with this number. One that the kernel is already busy with, or done,
-    /// is `EBUSY`; it may still come to an early end, with `ECANCELED` or `EINTR`.
+    /// Cancels the request with this number. Fails with `EBUSY` if the kernel is running it or has
+    /// completed it; it may still end early, with `ECANCELED` or `EINTR`.
     pub fn cancel(&mut self, number: u64) -> Result<(), Errno> {
         let cancel = opcode::AsyncCancel::new(number).build();
         if !self.is_ours() || !self.enter(cancel.user_data(CANCELLATION)) {
@@ -330,7 +330,7 @@ impl Ring {
         self.is_ours() && (!self.completed.is_empty() || !self.ring.completion().is_empty())
     }
 
-    /// Looks at what the kernel has completed; how many results there are to take.
+    /// Reaps the kernel's completions and returns the number of results to take.
     pub fn collect(&mut self) -> usize {
         if !self.is_ours() {
             return 0;
@@ -339,12 +339,12 @@ impl Ring {
         self.completed.len()
     }
 
-    /// Takes the next of the results that have been [collected](Ring::collect).
+    /// Takes the next of the [collected](Ring::collect) results.
     pub fn take(&mut self) -> Option<Completion> {
         self.completed.pop_front()
     }
 
-    /// Moves what the kernel has completed to `completed`, save for a cancellation, whose result
+    /// Moves the kernel's completions to `completed`, except that of a cancellation, whose result
     /// is returned.
     fn reap(&mut self) -> Option<Result<u32, Errno>> {
         let mut cancellation = None;
@@ -361,27 +361,27 @@ impl Ring {
         cancellation
     }
 
-    /// Cancels everything and waits until the kernel has let go of it.
+    /// Cancels all requests and waits until the kernel has completed them.
     #[cold]
     fn finish(&mut self) {
         while self.in_progress > 0 {
             let all = CancelBuilder::any().all();
-            // What is not cancelled by now is waited for; it has been told to hurry.
+            // Requests that are not cancelled by now have been interrupted, and are waited for.
             let _ = (self.ring.submitter()).register_sync_cancel(Some(Timespec::new()), all);
             let mut ring = [pollfd {
                 fd: self.ring.as_raw_fd(),
                 events: POLLIN as i16,
                 revents: 0,
             }];
-            let _ = poll(&mut ring, Some(LOOK_AGAIN_NS), None);
+            let _ = poll(&mut ring, Some(CANCEL_INTERVAL_NS), None);
             self.reap();
             self.completed.clear();
         }
     }
 }
 
-/// The kernel's number for a result. It has some for interrupted calls that no system call lets
-/// out, but a ring does.
+/// The kernel's result as ours. A ring also returns internal error numbers for interrupted calls,
+/// which no system call does.
 fn outcome(result: i32) -> Result<u32, Errno> {
     match result {
         0.. => Ok(result as u32),
@@ -413,7 +413,7 @@ mod tests {
     use super::*;
     use std::io::{PipeReader, PipeWriter, Read, Write};
 
-    /// A ring with a read that waits for a pipe; `None` where there are no rings.
+    /// A ring with a pending read of a pipe; `None` where there are no rings.
     fn waiting(room: &mut [u8; 4]) -> Option<(Ring, Waker, PipeReader, PipeWriter)> {
         let wake = Waker::new().unwrap();
         let mut ring = Ring::new(&wake).ok()?;
@@ -422,7 +422,7 @@ mod tests {
             iov_base: room.as_mut_ptr().cast(),
             iov_len: room.len(),
         };
-        // SAFETY: the tests keep the room until the read is done or the ring dropped.
+        // SAFETY: the tests keep the buffer until the read is done or the ring is dropped.
         let read = unsafe { Operation::read(from.as_raw_fd(), &buffer, 1, None) };
         assert!(ring.submit(read, 7));
         assert_eq!((ring.requests(), ring.collect()), (1, 0));
@@ -450,7 +450,7 @@ mod tests {
         };
         drop(from);
         drop(ring);
-        // The request has held the pipe open for reading until now.
+        // The request has held the reading end open until now.
         let error = to.write_all(b"text").unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
     }

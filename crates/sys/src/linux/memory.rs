@@ -1,4 +1,4 @@
-//! How much memory there is: <https://man7.org/linux/man-pages/man5/proc_meminfo.5.html>.
+//! Amounts of memory: <https://man7.org/linux/man-pages/man5/proc_meminfo.5.html>.
 
 use super::cgroup::Cgroups;
 use super::text;
@@ -6,7 +6,7 @@ use crate::Errno;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::sysinfo;
 
-/// Bytes of memory that can be had without swapping.
+/// Bytes of memory available without swapping.
 pub fn free() -> u64 {
     meminfo("MemAvailable:").unwrap_or_else(|| {
         let info = sysinfo();
@@ -14,7 +14,7 @@ pub fn free() -> u64 {
     })
 }
 
-/// Bytes of memory that the machine has.
+/// Bytes of physical memory.
 pub fn total() -> u64 {
     meminfo("MemTotal:").unwrap_or_else(|| {
         let info = sysinfo();
@@ -22,8 +22,8 @@ pub fn total() -> u64 {
     })
 }
 
-/// Bytes of memory that this process may use, by its control group and its resource limits:
-/// `u64::MAX` if there is no limit, 0 if that is not known.
+/// The memory limit of this process in bytes, by its control group and its resource limits:
+/// `u64::MAX` without a limit, 0 if it is unknown.
 pub fn constrained() -> u64 {
     let group = Cgroups::current().and_then(|groups| groups.memory_limit());
     let own = |resource| getrlimit(resource).current;
@@ -31,8 +31,8 @@ pub fn constrained() -> u64 {
     limits.into_iter().flatten().min().unwrap_or(0)
 }
 
-/// Bytes of memory that this process can still get: what its control group has left, or what
-/// the machine has if the group is not limited.
+/// Bytes of memory that this process can still allocate: the rest of its control group's limit, or
+/// the machine's available memory without a limit.
 pub fn available() -> u64 {
     let groups = Cgroups::current();
     let limit = groups.as_ref().and_then(Cgroups::memory_limit);
@@ -44,7 +44,7 @@ pub fn available() -> u64 {
     }
 }
 
-/// Bytes of this process's memory that are in the machine's.
+/// The resident set size of this process, in bytes.
 pub fn resident_set() -> Result<usize, Errno> {
     let pages = resident_pages(&text::read(c"/proc/self/stat")?).ok_or(Errno::EINVAL)?;
     let bytes = pages.checked_mul(rustix::param::page_size());
@@ -52,7 +52,7 @@ pub fn resident_set() -> Result<usize, Errno> {
 }
 
 /// The 24th field of `/proc/self/stat`. The second is the program's name in parentheses, which may
-/// have parentheses and spaces in it.
+/// itself contain parentheses and spaces.
 pub fn resident_pages(stat: &[u8]) -> Option<usize> {
     let name_end = stat.windows(2).rposition(|pair| pair == b") ")?;
     let mut from_third = stat[name_end + 2..].split(|&byte| byte == b' ');
@@ -63,8 +63,7 @@ fn meminfo(what: &str) -> Option<u64> {
     parse_meminfo(&text::read(c"/proc/meminfo").ok()?, what)
 }
 
-/// The bytes that a line of `/proc/meminfo` states, whose beginning is `what`. Zero is as good as
-/// nothing.
+/// The bytes in the line of `/proc/meminfo` that begins with `what`. `None` for zero.
 pub fn parse_meminfo(file: &[u8], what: &str) -> Option<u64> {
     let value = text::lines(file).find_map(|line| line.strip_prefix(what.as_bytes()))?;
     let kilobytes: u64 = text::number(value.trim_ascii().strip_suffix(b"kB")?.trim_ascii_end())?;

@@ -1,8 +1,8 @@
-//! What only Linux has. `crate::platform` lists what the rest of the crate asks of this folder; beyond that
-//! there are epoll, which is one of the engine's pollers, and control groups.
+//! The modules that need Linux. `crate::platform` lists those that every platform supplies; beyond
+//! these there are epoll, which is one of the engine's pollers, and control groups.
 //!
-//! Waking a loop, awaiting a child, watching files and doing requests for files on a ring are each a file that
-//! is named after its mechanism. The end of this page chooses them.
+//! Waking a loop, watching a child, watching files and the ring are each one file, named after its
+//! mechanism. The end of this file chooses them.
 
 pub(crate) mod buffer;
 pub mod cgroup;

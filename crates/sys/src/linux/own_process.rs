@@ -1,8 +1,8 @@
-//! What a process can ask about itself on Linux beyond POSIX.
+//! The process itself, on Linux beyond POSIX.
 
 use crate::Errno;
 
-/// Asks getrusage(2) about the calling thread only.
+/// The argument of getrusage(2) for the calling thread.
 pub(crate) use libc::RUSAGE_THREAD;
 
 /// The path of the program: <https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html>.

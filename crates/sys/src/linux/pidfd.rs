@@ -1,4 +1,4 @@
-//! Awaiting the end of a child by its pidfd:
+//! Watches a child for its exit by a pidfd:
 //! <https://man7.org/linux/man-pages/man2/pidfd_open.2.html>.
 
 use crate::{Errno, RawFd, check, pid};
@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// A descriptor that becomes readable when its child has ended.
+/// A descriptor that becomes readable when its child has exited.
 #[derive(Debug)]
 pub struct ChildWatch {
     pidfd: OwnedFd,
@@ -14,13 +14,13 @@ pub struct ChildWatch {
 }
 
 impl ChildWatch {
-    /// Takes charge of the pidfd of a child.
+    /// Takes ownership of a child's pidfd.
     ///
     /// # Safety
     ///
-    /// Nobody else closes the descriptor.
+    /// Nothing else closes the descriptor.
     pub(crate) unsafe fn adopt(pidfd: RawFd, pid: i32) -> ChildWatch {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
         ChildWatch { pidfd, pid }
     }
@@ -30,15 +30,15 @@ impl ChildWatch {
         self.pidfd.as_raw_fd()
     }
 
-    /// Sends a signal to the child. After the child has ended, the signal reaches no other process that
-    /// has got its number.
+    /// Sends a signal to the child. After the child has been reaped, the signal does not reach
+    /// another process with the same pid.
     pub fn kill(&self, signum: i32) -> Result<(), Errno> {
         let info = ptr::null::<libc::siginfo_t>();
-        // SAFETY: no further information is given.
+        // SAFETY: the null pointer means that no further information is passed.
         let sent =
             unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.fd(), signum, info, 0) };
         match check(sent as c_int) {
-            // A sandbox may not know this call.
+            // A sandbox may refuse this call.
             Err(Errno::ENOSYS | Errno::EPERM | Errno::EBADF) => pid::kill(self.pid, signum),
             sent => sent.map(drop),
         }

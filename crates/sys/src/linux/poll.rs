@@ -1,4 +1,4 @@
-//! What poll(2) tells on Linux beyond POSIX.
+//! Events of poll(2) on Linux beyond POSIX.
 
-/// The other end has stopped sending. A system that cannot tell this has zero here.
+/// The peer has stopped sending. Zero on a system without this event.
 pub const POLLRDHUP: u32 = libc::POLLRDHUP as u32;

@@ -1,5 +1,4 @@
-//! What Linux knows about a file beyond POSIX, which is the birth time:
-//! <https://man7.org/linux/man-pages/man2/statx.2.html>.
+//! A file's birth time, which POSIX lacks: <https://man7.org/linux/man-pages/man2/statx.2.html>.
 
 use crate::fs::retry;
 use crate::fs::stat::{FileSystem, Stat, Timestamp, query_posix};
@@ -8,13 +7,13 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// All that stat(2) tells and the birth time.
+/// All fields of stat(2), and the birth time.
 pub(crate) const MASK: u32 = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
 
-/// Set once the kernel, or a filter of system calls, has said that there is no `statx`.
+/// Set when the kernel, or a filter of system calls, reports that there is no `statx`.
 static NO_STATX: AtomicBool = AtomicBool::new(false);
 
-/// Asks about the file at a path below a directory.
+/// The metadata of the file at a path below a directory.
 #[inline]
 pub(crate) fn query(dir: RawFd, path: &CStr, flags: libc::c_int) -> Result<Stat, Errno> {
     if NO_STATX.load(Relaxed) {
@@ -22,15 +21,15 @@ pub(crate) fn query(dir: RawFd, path: &CStr, flags: libc::c_int) -> Result<Stat,
     }
     let mut found = MaybeUninit::<libc::statx>::uninit();
     let result = retry(|| {
-        // SAFETY: the path lives through the call, and there is room for the answer.
+        // SAFETY: the path lives through the call, and `found` has room for the result.
         check(unsafe { libc::statx(dir, path.as_ptr(), flags, MASK, found.as_mut_ptr()) })
     });
     match result {
-        // SAFETY: the kernel has filled it in.
+        // SAFETY: the kernel has filled in `found`.
         Ok(_) => Ok(Stat::from(unsafe { found.assume_init_ref() })),
         Err(error) => match error {
             // Sandboxes that do not know the call refuse it with EPERM, which stat(2) never
-            // says; so do some network file systems with EOPNOTSUPP.
+            // returns; some network file systems refuse it with EOPNOTSUPP.
             Errno::ENOSYS | Errno::EPERM | Errno::ENOTSUP => {
                 NO_STATX.store(error != Errno::ENOTSUP, Relaxed);
                 query_posix(dir, path, flags)
@@ -40,7 +39,7 @@ pub(crate) fn query(dir: RawFd, path: &CStr, flags: libc::c_int) -> Result<Stat,
     }
 }
 
-/// Asks about an open file.
+/// The metadata of an open file.
 pub(crate) fn query_open(fd: RawFd) -> Result<Stat, Errno> {
     query(fd, c"", libc::AT_EMPTY_PATH)
 }

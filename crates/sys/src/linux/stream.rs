@@ -1,4 +1,4 @@
-//! Writing to a pipe without SIGPIPE, by a flag:
+//! Writes to a pipe without SIGPIPE, by a flag:
 //! <https://man7.org/linux/man-pages/man2/pwritev2.2.html>.
 
 use crate::stream::retry;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// `RWF_NOSIGNAL`, since Linux 6.18.
 const NO_SIGNAL: c_int = 0x100;
 
-/// Set once the kernel has said that it does not know that flag.
+/// Set when the kernel reports that it does not know the flag.
 static NO_FLAG: AtomicBool = AtomicBool::new(false);
 
 /// Writes once. `None` if the kernel cannot do that without raising SIGPIPE.
@@ -25,7 +25,7 @@ pub(crate) unsafe fn write_without_sigpipe(
         return None;
     }
     let count = iovecs.len() as c_int;
-    // SAFETY: the caller vouches for the buffers. An offset of −1 is the file's own position.
+    // SAFETY: the caller guarantees the buffers. An offset of −1 means the file's own position.
     let written = retry(|| unsafe { libc::pwritev2(fd, iovecs.as_ptr(), count, -1, NO_SIGNAL) });
     match written {
         Err(Errno::ENOTSUP | Errno::EINVAL | Errno::ENOSYS) => {

@@ -1,4 +1,4 @@
-//! What Linux knows of a terminal beyond POSIX.
+//! Terminals on Linux beyond POSIX.
 
 use crate::RawFd;
 use crate::fallible::Short;
@@ -11,8 +11,8 @@ pub(crate) fn is_controller(fd: RawFd) -> bool {
     unsafe { libc::ioctl(fd, libc::TIOCGPTN, &raw mut number) == 0 }
 }
 
-/// A path that opens the file behind a descriptor once more. It works where the file's own name cannot
-/// be seen, in a container for example, but not where `/proc` is missing.
+/// A path that opens the file behind a descriptor a second time. It works where the file's own name
+/// is invisible, as in a container, but not where `/proc` is missing.
 pub(crate) fn path_of(fd: RawFd) -> Option<Short> {
     Some(super::text::descriptor_path(fd))
 }

@@ -8,15 +8,15 @@ use rustix::io::retry_on_intr;
 use std::ffi::CStr;
 use std::str::FromStr;
 
-/// How much more room a file is offered at a time.
+/// The increment by which the buffer for a file grows.
 const PIECE: usize = 4096;
 
-/// The path in `/proc` that leads to the file behind one of this process's descriptors.
+/// The path in `/proc` of the file behind one of this process's descriptors.
 pub(crate) fn descriptor_path(fd: RawFd) -> Short {
     Short::format(format_args!("/proc/self/fd/{fd}"))
 }
 
-/// What a file says. The kernel does not know the sizes of its files beforehand.
+/// A file's contents. The kernel does not report the sizes of its files.
 pub(crate) fn read(path: &CStr) -> Result<Vec<u8>, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &CStr) -> Result<Vec<u8>, Errno> {
     }
 }
 
-/// The text, in which something else stands for what is no UTF-8.
+/// The text as UTF-8, with invalid parts replaced.
 pub(crate) fn lossy(text: &[u8]) -> Result<String, Errno> {
     let mut copy = String::new();
     for chunk in text.utf8_chunks() {
@@ -42,14 +42,14 @@ pub(crate) fn lossy(text: &[u8]) -> Result<String, Errno> {
     Ok(copy)
 }
 
-/// The lines of a text, without their ends.
+/// The lines of a text, without newlines.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    // What follows the last newline is a line only if there is something.
+    // The text after the last newline is a line only if it is not empty.
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     text.split(|&byte| byte == b'\n')
 }
 
-/// The number that is all of the text.
+/// The number, if the whole text is one.
 pub(crate) fn number<N: FromStr>(text: &[u8]) -> Option<N> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

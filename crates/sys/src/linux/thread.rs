@@ -9,13 +9,13 @@ use rustix::process::{getpriority_process, setpriority_process};
 use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 
-/// How many processors an affinity mask can speak of.
+/// The size of an affinity mask, in processors.
 pub const CPU_SETSIZE: usize = libc::CPU_SETSIZE as usize;
 
-/// The length that Linux has room for in a thread's name, with the NUL.
+/// The longest name of a thread, including the NUL.
 pub const NAME_SIZE: usize = 16;
 
-/// Names the calling thread. What is longer than Linux has room for is cut.
+/// Names the calling thread. A longer name is truncated.
 pub fn set_name(name: &CStr) -> Result<(), Errno> {
     let mut short = [0u8; NAME_SIZE];
     let len = name.count_bytes().min(NAME_SIZE - 1);
@@ -31,7 +31,7 @@ pub fn set_name(name: &CStr) -> Result<(), Errno> {
 /// The identifier is valid.
 pub unsafe fn name(thread: ThreadId) -> Result<[u8; NAME_SIZE], Errno> {
     let mut name = [0u8; NAME_SIZE];
-    // SAFETY: there is room for the longest name; the caller vouches for the thread.
+    // SAFETY: there is room for the longest name; the caller guarantees the thread.
     check_number(unsafe {
         libc::pthread_getname_np(thread, name.as_mut_ptr().cast(), name.len())
     })?;
@@ -98,7 +98,7 @@ impl std::fmt::Debug for CpuSet {
 /// The identifier is valid.
 pub unsafe fn affinity(thread: ThreadId) -> Result<CpuSet, Errno> {
     let mut set = CpuSet::new();
-    // SAFETY: the set has that size; the caller vouches for the thread.
+    // SAFETY: the set has that size; the caller guarantees the thread.
     check_number(unsafe { libc::pthread_getaffinity_np(thread, size_of_val(&set.0), &mut set.0) })?;
     Ok(set)
 }
@@ -109,7 +109,7 @@ pub unsafe fn affinity(thread: ThreadId) -> Result<CpuSet, Errno> {
 ///
 /// The identifier is valid.
 pub unsafe fn set_affinity(thread: ThreadId, set: &CpuSet) -> Result<(), Errno> {
-    // SAFETY: the set has that size; the caller vouches for the thread.
+    // SAFETY: the set has that size; the caller guarantees the thread.
     check_number(unsafe { libc::pthread_setaffinity_np(thread, size_of_val(&set.0), &set.0) })
 }
 
@@ -119,21 +119,23 @@ pub fn current_cpu() -> Result<c_int, Errno> {
     check(unsafe { libc::sched_getcpu() })
 }
 
-/// Whether a thread's priority is its niceness. Linux has one for every thread under the default scheduling
-/// policy, but only that of the calling thread can be reached: there is no way from the C library's
-/// identifier to the kernel's.
+/// Whether a thread's priority is its niceness. On Linux every thread under the default scheduling
+/// policy has one, but only the calling thread's is accessible: the C library's identifier does not
+/// lead to the kernel's.
 fn goes_by_niceness(thread: ThreadId, policy: c_int) -> bool {
     // SAFETY: the function compares two numbers.
     policy == libc::SCHED_OTHER && unsafe { libc::pthread_equal(thread, current()) } != 0
 }
 
-/// The niceness of a thread with that scheduling policy. `None` if its priority is something else.
+/// The niceness of a thread with that scheduling policy. `None` if its priority is not its
+/// niceness.
 pub(crate) fn niceness(thread: ThreadId, policy: c_int) -> Option<Result<i32, Errno>> {
-    // The number 0, which stands for "this process" in POSIX, is the calling thread here.
+    // The number 0 means the calling thread on Linux, where POSIX means the process.
     goes_by_niceness(thread, policy).then(|| Ok(getpriority_process(None)?))
 }
 
-/// Sets the niceness of a thread with that scheduling policy. `None` if its priority is something else.
+/// Sets the niceness of a thread with that scheduling policy. `None` if its priority is not its
+/// niceness.
 pub(crate) fn set_niceness(
     thread: ThreadId,
     policy: c_int,
