@@ -22,7 +22,7 @@ pub use system::cpu;
 pub(crate) use system::datagram;
 /// `location`: the address of `errno`.
 pub(crate) use system::errno;
-/// `is_gone_with`: the errors of `close` after which the descriptor is closed.
+/// `is_closed_despite`: the errors of `close` after which the descriptor is closed.
 pub(crate) use system::file;
 /// `FileWatcher` and its `Record`s: changes to files. `Folder`: an open directory of a watched
 /// tree.

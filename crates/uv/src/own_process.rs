@@ -148,5 +148,5 @@ unsafe extern "C" fn uv_getrusage_thread(rusage: *mut uv_rusage_t) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn uv_disable_stdio_inheritance() {
-    own_process::keep_descriptors();
+    own_process::set_cloexec_on_all();
 }

@@ -1,9 +1,9 @@
-//! Memory of somebody else's that the kernel reads from or writes to.
+//! Memory that the program owns and the kernel reads from or writes to.
 //!
-//! A loop holds on to a program's buffers while an operation is in progress, so it cannot
-//! borrow them in Rust's sense. [`Buffers`] carries the program's promise instead: whoever
-//! makes one vouches, in an `unsafe` call, that the memory stays valid until the operation
-//! is reported done, and everybody else may then use it safely.
+//! A loop uses a program's buffers while an operation is in progress, so it cannot borrow them in
+//! Rust's sense. [`Buffers`] carries the program's promise instead: its constructor is `unsafe`,
+//! and its caller guarantees that the memory stays valid until the operation is reported done. All
+//! other uses are then safe.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -13,10 +13,10 @@ use std::ptr::{NonNull, null_mut};
 
 pub use crate::platform::buffer::MAX_BYTES;
 
-/// Room to read into, of which nothing is known yet.
+/// An uninitialised buffer to read into.
 pub type Room<'a> = &'a mut [MaybeUninit<u8>];
 
-/// Memory that the kernel may write to, whatever is in it now. Nobody else does by this.
+/// Memory that the kernel may write to, initialised or not. Rust code does not write through it.
 #[derive(Debug)]
 pub struct Space<'a> {
     base: *mut u8,
@@ -26,13 +26,13 @@ pub struct Space<'a> {
 
 impl Space<'_> {
     /// How many bytes there are.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks for an empty one")]
+    #[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The front part of it, `len` bytes long at most.
+    /// The first `len` bytes of the memory, or all of it.
     #[inline]
     pub fn limited_to(mut self, len: usize) -> Self {
         self.len = self.len.min(len);
@@ -72,30 +72,29 @@ impl<'a> From<&'a mut [u8]> for Space<'a> {
     }
 }
 
-/// Bytes that come with their own description.
+/// Bytes, and the `iovec` that describes them.
 struct Owned {
     iovec: libc::iovec,
     _bytes: Vec<u8>,
 }
 
-/// An array of buffers to be written, of which a front part has been written already.
+/// An array of buffers to be written, some of which have been written already.
 pub struct Buffers {
     /// The first buffer that has not been written completely.
     next: *mut libc::iovec,
     left: usize,
     bytes: usize,
-    /// What `next` points to, where that is ours: an `Owned` in a box.
+    /// The box that `next` points into, if this owns its bytes; else null.
     owned: *mut Owned,
 }
 
 impl Buffers {
-    /// Takes charge of `count` buffers.
+    /// Makes `count` of the program's buffers usable.
     ///
     /// # Safety
     ///
-    /// Until the operation is reported done, `array` points to `count` `iovec`s, which
-    /// nobody else touches and which this may change, and each of these describes readable
-    /// memory.
+    /// Until the operation is reported done, `array` points to `count` `iovec`s, which nothing else
+    /// touches and which this may change, and each of them describes readable memory.
     #[inline]
     pub unsafe fn new(array: *mut libc::iovec, count: usize) -> Buffers {
         let mut buffers = Buffers {
@@ -109,7 +108,7 @@ impl Buffers {
         buffers
     }
 
-    /// Bytes that are kept here until they have been written.
+    /// Buffers that own their bytes until they have been written.
     pub fn owned(bytes: Vec<u8>) -> Buffers {
         let owned = Box::into_raw(Box::new(Owned {
             iovec: libc::iovec {
@@ -118,26 +117,26 @@ impl Buffers {
             },
             _bytes: bytes,
         }));
-        // SAFETY: the array and the bytes are in the box, which is there for as long as this.
+        // SAFETY: the array and the bytes are in the box, which lives as long as the buffers.
         let mut buffers = unsafe { Buffers::new(&raw mut (*owned).iovec, 1) };
         buffers.owned = owned;
         buffers
     }
 
-    /// Lends slices as buffers for the time of a call.
+    /// Passes slices as buffers to `call`.
     pub fn lend<R>(slices: &[IoSlice<'_>], call: impl FnOnce(&Buffers) -> R) -> R {
-        // SAFETY: an `IoSlice` is an `iovec` by its documentation. Both live through the call,
-        // and nobody advances what is lent.
+        // SAFETY: the standard library documents that an `IoSlice` is an `iovec`. Both live through
+        // the call, and nothing advances shared buffers.
         let buffers = unsafe { Buffers::new(slices.as_ptr().cast_mut().cast(), slices.len()) };
         call(&ManuallyDrop::new(buffers))
     }
 
-    /// Lets go of bytes that are owned, as none are left to be written.
+    /// Frees owned bytes, when none are left to be written.
     #[inline]
     pub fn release(&mut self) {
         if let Some(owned) = NonNull::new(std::mem::replace(&mut self.owned, null_mut())) {
             (self.left, self.bytes) = (0, 0);
-            // SAFETY: it came out of a box, and is forgotten now.
+            // SAFETY: the pointer came out of a box, and is not used again.
             drop(unsafe { Box::from_raw(owned.as_ptr()) });
         }
     }
@@ -147,11 +146,11 @@ impl Buffers {
         if self.left == 0 {
             return &[];
         }
-        // SAFETY: whoever made this vouches for the array.
+        // SAFETY: `Buffers::new`'s caller guarantees the array.
         unsafe { std::slice::from_raw_parts(self.next, self.left) }
     }
 
-    /// The number of bytes that are left.
+    /// The number of bytes left.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -166,7 +165,7 @@ impl Buffers {
             return;
         }
         while self.left > 0 {
-            // SAFETY: whoever made this vouches for the array, and nobody else looks at it.
+            // SAFETY: `Buffers::new`'s caller guarantees the array, and that nothing else uses it.
             let first = unsafe { &mut *self.next };
             if written < first.iov_len {
                 first.iov_len -= written;
@@ -202,7 +201,7 @@ mod tests {
         let mut buffers = Buffers::owned(b"light".to_vec());
         buffers.advance(2);
         let left = &buffers.iovecs()[0];
-        // SAFETY: the bytes are in the buffers.
+        // SAFETY: the buffers own the bytes.
         let text = unsafe { std::slice::from_raw_parts(left.iov_base.cast::<u8>(), left.iov_len) };
         assert_eq!(text, b"ght");
         buffers.release();

@@ -2,7 +2,7 @@
 //! <https://man7.org/linux/man-pages/man7/udp.7.html>. The platform supplies batches of datagrams
 //! ([`Outbox`], [`Inbox`]) and the queue of errors.
 //!
-//! No call blocks: any process that shares a socket can make it blocking for all.
+//! No call blocks, even on a socket that another process sharing it has made blocking.
 
 use crate::buffer::{Buffers, Space};
 use crate::platform;
@@ -15,10 +15,10 @@ use std::ptr::null;
 
 pub use crate::platform::datagram::{BATCH, Inbox, Outbox, receive_error, tells_real_length};
 
-/// Neither wait nor raise SIGPIPE.
+/// Do not block, and do not raise SIGPIPE.
 pub(crate) const SEND_FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
-/// An address in memory that is only borrowed, perhaps from a C program.
+/// A borrowed address, perhaps in a C program's memory.
 #[derive(Clone, Copy)]
 pub struct AddressRef<'a> {
     address: *const libc::sockaddr,
@@ -27,12 +27,12 @@ pub struct AddressRef<'a> {
 }
 
 impl AddressRef<'_> {
-    /// The address that a C program points to; `EINVAL` for families that have no handles.
+    /// The address that a C program points to; `EINVAL` for families that handles do not support.
     ///
     /// # Safety
     ///
-    /// `address` points to a socket address of its family's size, which stays as it is for
-    /// as long as this is used.
+    /// `address` points to a socket address of its family's size, which stays unchanged while the
+    /// result is used.
     pub unsafe fn from_ptr<'a>(address: *const libc::sockaddr) -> Result<AddressRef<'a>, Errno> {
         // SAFETY: every address begins with its family.
         let family = unsafe { (*address).sa_family };
@@ -46,20 +46,20 @@ impl AddressRef<'_> {
 
     /// The address family.
     pub fn family(self) -> i32 {
-        // SAFETY: whoever made this vouches for the address.
+        // SAFETY: the constructor's caller guarantees the address.
         unsafe { (*self.address).sa_family as i32 }
     }
 
-    /// The address as C programs take it.
+    /// The address as C functions take it.
     pub fn as_ptr(self) -> *const libc::sockaddr {
         self.address
     }
 
-    /// A copy that can be kept.
+    /// A copy of the address.
     pub fn to_address(self) -> Address {
         let mut copy = Address::room();
         let len = (self.len as usize).min(size_of::<libc::sockaddr_storage>());
-        // SAFETY: whoever made this vouches for its length, and there is room for as much.
+        // SAFETY: the constructor's caller guarantees the length, and the storage is large enough.
         unsafe {
             (&raw mut copy.storage)
                 .cast::<u8>()
@@ -86,8 +86,8 @@ impl std::fmt::Debug for AddressRef<'_> {
     }
 }
 
-/// The address of all interfaces with a port of the kernel's choice; `EINVAL` for families
-/// other than the Internet's.
+/// The wildcard address with a port of the kernel's choice; `EINVAL` for other families than the
+/// Internet's.
 pub fn unspecified(family: i32) -> Result<Address, Errno> {
     if family != AF_INET && family != AF_INET6 {
         return Err(Errno::EINVAL);
@@ -104,7 +104,7 @@ pub(crate) fn empty_message() -> libc::msghdr {
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
-/// A message that is to be sent, whose parts have to live until it is.
+/// A message to send, whose parts must outlive it.
 pub(crate) fn message(buffers: &Buffers, to: Option<AddressRef<'_>>) -> libc::msghdr {
     let iovecs = buffers.iovecs();
     let mut message = empty_message();
@@ -117,12 +117,12 @@ pub(crate) fn message(buffers: &Buffers, to: Option<AddressRef<'_>>) -> libc::ms
     message
 }
 
-/// Sends one datagram, whole or not at all, to `to` or to whom the socket is connected.
+/// Sends one datagram, whole or not at all, to `to` or to the connected peer.
 pub fn send(fd: RawFd, buffers: &Buffers, to: Option<AddressRef<'_>>) -> Result<usize, Errno> {
     if let [one] = buffers.iovecs() {
         let (base, len) = (one.iov_base, one.iov_len);
         let (name, name_len) = to.map_or((null(), 0), |to| (to.address, to.len));
-        // SAFETY: whoever made the buffers and the address vouches for them.
+        // SAFETY: the constructors' callers guarantee the buffers and the address.
         return retry(|| unsafe { libc::sendto(fd, base, len, SEND_FLAGS, name, name_len) });
     }
     let message = message(buffers, to);
@@ -130,14 +130,14 @@ pub fn send(fd: RawFd, buffers: &Buffers, to: Option<AddressRef<'_>>) -> Result<
     retry(|| unsafe { libc::sendmsg(fd, &message, SEND_FLAGS) })
 }
 
-/// What is known of a datagram that has been received.
+/// The properties of a received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
-    /// How many bytes of it there are.
+    /// The number of bytes received.
     pub len: usize,
-    /// There were more than the room could take.
+    /// Whether the datagram was longer than the buffer.
     pub truncated: bool,
-    /// Who sent it, if the kernel says so.
+    /// The sender's address, if the kernel reports it.
     pub sender: Option<AddressRef<'a>>,
 }
 
@@ -146,14 +146,14 @@ pub struct Datagram<'a> {
 pub struct SenderRoom(pub(crate) MaybeUninit<libc::sockaddr_storage>);
 
 impl SenderRoom {
-    /// Room of which nothing is known yet.
+    /// An uninitialised buffer.
     pub const fn new() -> SenderRoom {
         SenderRoom(MaybeUninit::uninit())
     }
 
     pub(crate) const SIZE: libc::socklen_t = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
 
-    /// What the kernel has written, `len` bytes of it.
+    /// The address in the first `len` bytes, which the kernel has written.
     pub(crate) fn written(&self, len: libc::socklen_t) -> Option<AddressRef<'_>> {
         (len as usize >= size_of::<libc::sa_family_t>()).then_some(AddressRef {
             address: self.0.as_ptr().cast(),
@@ -174,8 +174,8 @@ pub fn family(fd: RawFd) -> Result<i32, Errno> {
     socket::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)
 }
 
-/// Receives one datagram into `room`. `quick` says that the socket
-/// [tells real lengths](tells_real_length).
+/// Receives one datagram into `room`. `quick` says that the socket [reports real
+/// lengths](tells_real_length).
 pub fn receive<'a, 'b>(
     fd: RawFd,
     room: impl Into<Space<'b>>,
@@ -187,7 +187,7 @@ pub fn receive<'a, 'b>(
     let name = sender.0.as_mut_ptr();
     if quick {
         let mut name_len = SenderRoom::SIZE;
-        // SAFETY: the room is writable, and so is that for the address.
+        // SAFETY: both buffers are writable.
         let len = retry(|| unsafe {
             name_len = SenderRoom::SIZE;
             let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
@@ -217,25 +217,25 @@ pub fn receive<'a, 'b>(
     })
 }
 
-/// Why a datagram that was sent has not arrived.
+/// Why a sent datagram did not arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
-    /// What went wrong.
+    /// The error.
     pub error: Errno,
-    /// Who said so, or where the datagram was going if nobody did.
+    /// The reporter's address, or the datagram's destination if the reporter is unknown.
     pub from: Option<Address>,
 }
 
-/// Forgets to whom the socket is connected.
+/// Dissolves the socket's connection.
 pub fn disconnect(fd: RawFd) -> Result<(), Errno> {
-    // SAFETY: all zeros are an address of no family.
-    let nobody: libc::sockaddr = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: all zeros are an address without a family.
+    let no_family: libc::sockaddr = unsafe { MaybeUninit::zeroed().assume_init() };
     let len = size_of::<libc::sockaddr>() as libc::socklen_t;
     // SAFETY: the address lives through the call.
-    check(unsafe { libc::connect(fd, &nobody, len) }).map(drop)
+    check(unsafe { libc::connect(fd, &no_family, len) }).map(drop)
 }
 
-/// The options that UDP handles have, each with the number it is set to.
+/// The options of UDP handles, each with its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names are the options'")]
 pub enum UdpOption {

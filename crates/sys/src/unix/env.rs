@@ -1,7 +1,8 @@
 //! The environment: <https://man7.org/linux/man-pages/man7/environ.7.html>.
 //!
-//! It is the C library's, which guards it against nobody: Rust's own functions take a lock that
-//! C code does not know of. Hence each function here asks its caller for peace.
+//! The environment belongs to the C library, which does not lock it; Rust's own functions take a
+//! lock that C code does not know of. Hence each function here requires its caller to keep other
+//! threads from changing it.
 
 use crate::{Errno, check, fallible};
 use std::ffi::{CStr, c_char};
@@ -16,7 +17,7 @@ unsafe extern "C" {
 ///
 /// No other thread changes the environment meanwhile.
 pub(crate) unsafe fn pointer() -> *const *const c_char {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe { environ }
 }
 
@@ -26,8 +27,8 @@ pub(crate) unsafe fn pointer() -> *const *const c_char {
 ///
 /// No other thread changes the environment meanwhile.
 pub unsafe fn get(name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
-    // SAFETY: the name ends in a NUL, and the caller keeps the environment as it is until we
-    // have copied the value.
+    // SAFETY: the name ends in a NUL, and the caller keeps the environment unchanged until the
+    // value is copied.
     unsafe {
         let value = libc::getenv(name.as_ptr());
         match value.is_null() {
@@ -37,13 +38,14 @@ pub unsafe fn get(name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
     }
 }
 
-/// Sets a variable. A name that is empty or has a `=` in it is `EINVAL`.
+/// Sets a variable. `EINVAL` for a name that is empty or contains a `=`.
 ///
 /// # Safety
 ///
 /// No other thread uses the environment meanwhile.
 pub unsafe fn set(name: &CStr, value: &CStr) -> Result<(), Errno> {
-    // SAFETY: both end in a NUL and are copied; the caller vouches for the rest.
+    // SAFETY: both end in a NUL and are copied; the caller guarantees exclusive use of the
+    // environment.
     check(unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) }).map(drop)
 }
 
@@ -53,11 +55,11 @@ pub unsafe fn set(name: &CStr, value: &CStr) -> Result<(), Errno> {
 ///
 /// No other thread uses the environment meanwhile.
 pub unsafe fn unset(name: &CStr) -> Result<(), Errno> {
-    // SAFETY: the name ends in a NUL; the caller vouches for the rest.
+    // SAFETY: the name ends in a NUL; the caller guarantees exclusive use of the environment.
     check(unsafe { libc::unsetenv(name.as_ptr()) }).map(drop)
 }
 
-/// One variable, as it stands in the environment.
+/// One variable of the environment.
 #[derive(Clone, Debug)]
 pub struct Variable {
     /// The name, `=` and the value.
@@ -66,15 +68,15 @@ pub struct Variable {
     pub name_len: usize,
 }
 
-/// All variables, without what has no `=` in it.
+/// All variables. Entries without a `=` are left out.
 ///
 /// # Safety
 ///
 /// No other thread changes the environment meanwhile.
 pub unsafe fn all() -> Result<Vec<Variable>, Errno> {
     let mut found = Vec::new();
-    // SAFETY: `environ` is null or an array of C strings with null at its end, and the caller
-    // keeps it as it is.
+    // SAFETY: `environ` is null or an array of C strings that ends in null, and the caller keeps it
+    // unchanged.
     unsafe {
         let mut entry = pointer();
         while !entry.is_null() && !(*entry).is_null() {

@@ -1,11 +1,11 @@
-//! What one can ask and set on any file descriptor.
+//! Queries and settings for all kinds of file descriptors, and their ownership.
 
 use crate::fallible::{self, Arc};
 use crate::{Errno, RawFd, check};
 use std::num::NonZeroI32;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 
-/// Puts the descriptor into non-blocking mode or takes it out of it:
+/// Sets or clears the descriptor's non-blocking mode:
 /// <https://man7.org/linux/man-pages/man2/fcntl.2.html>.
 pub fn set_nonblocking(fd: RawFd, on: bool) -> Result<(), Errno> {
     let flags = status_flags(fd)?;
@@ -21,7 +21,7 @@ pub fn set_nonblocking(fd: RawFd, on: bool) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What kind of file an open descriptor refers to: one of the `S_IF*` constants.
+/// The type of the file behind an open descriptor: one of the `S_IF*` constants.
 pub fn file_type(fd: RawFd) -> Result<libc::mode_t, Errno> {
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat fills `stat` or fails.
@@ -30,9 +30,9 @@ pub fn file_type(fd: RawFd) -> Result<libc::mode_t, Errno> {
     Ok(unsafe { stat.assume_init() }.st_mode & libc::S_IFMT)
 }
 
-/// Says whether readiness means anything for this descriptor: `EBADF` if it is not open,
-/// `EPERM` for regular files and directories, which are always ready and which epoll
-/// refuses with the same error.
+/// Checks that readiness has a meaning for the descriptor: `EBADF` if it is not open, `EPERM` for
+/// regular files and directories, which are always ready and which epoll refuses with the same
+/// error.
 pub fn check_pollable(fd: RawFd) -> Result<(), Errno> {
     match file_type(fd)? {
         libc::S_IFREG | libc::S_IFDIR => Err(Errno::EPERM),
@@ -40,47 +40,47 @@ pub fn check_pollable(fd: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// How an open descriptor was opened: the flags that `fcntl(F_GETFL)` gives.
+/// The flags that an open descriptor has by `fcntl(F_GETFL)`.
 pub fn status_flags(fd: RawFd) -> Result<libc::c_int, Errno> {
     // SAFETY: F_GETFL takes no pointers and any number is allowed as a descriptor.
     check(unsafe { libc::fcntl(fd, libc::F_GETFL) })
 }
 
-/// Whether calls on an open descriptor wait for as long as it takes, as they do not with
-/// `O_NONBLOCK`.
+/// Whether calls on an open descriptor may block: it does not have `O_NONBLOCK`.
 pub fn may_wait(fd: RawFd) -> bool {
     status_flags(fd).is_ok_and(|flags| flags & libc::O_NONBLOCK == 0)
 }
 
-/// Whether a descriptor can be read from and written to, as it was opened.
+/// Whether a descriptor was opened for reading and for writing.
 pub fn directions(fd: RawFd) -> Result<(bool, bool), Errno> {
     let mode = status_flags(fd)? & libc::O_ACCMODE;
     Ok((mode != libc::O_WRONLY, mode != libc::O_RDONLY))
 }
 
-/// A descriptor that is ours to close.
+/// An owned descriptor.
 ///
-/// Standard input, output and error are never closed, whoever owns them: the next file
-/// that anybody opens would take their place.
+/// Standard input, output and error are never closed, even if owned: the next file to be opened
+/// would take their place.
 #[derive(Debug)]
 pub struct Descriptor {
-    /// The number with its sign bit flipped, so that an option of this takes no more room. A C
-    /// program may hand us any number, −1 too, which is why that is not the one to spare.
+    /// The number with its sign bit flipped, so that an `Option` of this takes no extra space. The
+    /// niche is not −1, since a C program may pass any number.
     flipped: NonZeroI32,
-    /// Who closes it, once it is [shared](Descriptor::share).
+    /// The shared owner, once the descriptor is [shared](Descriptor::share).
     shared: Option<SharedFd>,
 }
 
 const _: () = assert!(size_of::<Option<Descriptor>>() == 16);
 
 impl Descriptor {
-    /// Takes charge of an open descriptor.
+    /// Takes ownership of an open descriptor.
     ///
     /// # Safety
     ///
-    /// Nobody else closes it, nor relies on its staying open after this has been dropped.
+    /// Nothing else closes the descriptor, nor relies on its staying open after this has been
+    /// dropped.
     pub unsafe fn adopt(fd: RawFd) -> Descriptor {
-        // The lowest of all numbers is as bad a descriptor as any other below zero.
+        // `i32::MIN`, the niche, is as invalid as any other negative number.
         let flipped = NonZeroI32::new(fd ^ RawFd::MIN);
         Descriptor {
             flipped: flipped.unwrap_or(NonZeroI32::MAX),
@@ -94,14 +94,14 @@ impl Descriptor {
         self.flipped.get() ^ RawFd::MIN
     }
 
-    /// Gives the descriptor away without closing it.
+    /// Releases the descriptor without closing it.
     pub fn release(self) -> RawFd {
         let fd = self.raw();
         std::mem::forget(self);
         fd
     }
 
-    /// Lets somebody else have the descriptor too: it is closed when both are done with it.
+    /// Adds an owner: the descriptor is closed when the last one is dropped.
     pub fn share(&mut self) -> Result<SharedFd, Errno> {
         if let Some(shared) = &self.shared {
             return Ok(shared.clone());
@@ -110,13 +110,13 @@ impl Descriptor {
         Ok(self.shared.insert(shared).clone())
     }
 
-    /// The descriptor for somebody who closes it himself; a second one, if it is shared.
+    /// The descriptor with a single owner; a duplicate, if it is shared.
     pub fn into_owned(self) -> Result<OwnedFd, Errno> {
         let fd = match self.shared {
             None => self.release(),
             Some(_) => self.duplicate()?.release(),
         };
-        // SAFETY: nobody else has it.
+        // SAFETY: the descriptor is not shared, so nothing else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -126,17 +126,17 @@ impl Descriptor {
     }
 }
 
-/// A second, close-on-exec descriptor for the same file, which is the caller's own.
+/// A close-on-exec duplicate of the descriptor, which the caller owns.
 pub fn duplicate(fd: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: F_DUPFD_CLOEXEC takes no pointers.
     let fd = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) })?;
-    // SAFETY: the kernel just made this descriptor for us alone.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 impl From<OwnedFd> for Descriptor {
     fn from(fd: OwnedFd) -> Descriptor {
-        // SAFETY: who owns a descriptor may give it away.
+        // SAFETY: an `OwnedFd` has sole ownership of its descriptor.
         unsafe { Descriptor::adopt(fd.into_raw_fd()) }
     }
 }
@@ -149,40 +149,41 @@ impl Drop for Descriptor {
     }
 }
 
-/// Closes a descriptor that nobody else does.
+/// Closes its descriptor when dropped.
 #[derive(Debug)]
 struct Closer(RawFd);
 
 impl Drop for Closer {
     fn drop(&mut self) {
         if self.0 > libc::STDERR_FILENO {
-            // SAFETY: it is ours. After an error, EINTR too, it is closed all the same.
+            // SAFETY: this owns the descriptor. After an error, even EINTR, it is closed all the
+            // same.
             unsafe { libc::close(self.0) };
         }
     }
 }
 
-/// A hold on a [`Descriptor`], which stays open for as long as there is one.
+/// An owner of a [`Descriptor`], which stays open while one exists.
 #[derive(Clone, Debug)]
 pub struct SharedFd(Arc<Closer>);
 
 impl AsFd for SharedFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: it is open for as long as this is there.
+        // SAFETY: the descriptor is open while this exists.
         unsafe { BorrowedFd::borrow_raw(self.0.0) }
     }
 }
 
-/// A descriptor that refers to nothing much, kept in reserve for when there are no others.
+/// A descriptor held in reserve, to be closed when no others are left.
 pub fn open_reserve() -> Result<Descriptor, Errno> {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
     // SAFETY: the path is a C string.
     let fd = check(unsafe { libc::open(c"/".as_ptr(), flags) })?;
-    // SAFETY: the kernel just made this descriptor for us alone.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
     Ok(unsafe { Descriptor::adopt(fd) })
 }
 
-/// Sets the permissions of a file. There is none with an empty path, nor with an abstract name.
+/// Sets the permissions of a file. Does nothing for an empty path or an abstract name.
 pub fn set_mode(path: &[u8], mode: libc::mode_t) -> Result<(), Errno> {
     let path = fallible::c_string(path).map_err(|error| match error {
         Errno::EINVAL => Errno::ENOENT,
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     fn any_number_is_kept_as_it_is() {
         for fd in [-1, 0, 3, RawFd::MAX, RawFd::MIN + 1] {
-            // SAFETY: it is released again, so nothing is closed.
+            // SAFETY: the descriptor is released again, so nothing is closed.
             let descriptor = Some(unsafe { Descriptor::adopt(fd) });
             assert_eq!(descriptor.map(Descriptor::release), Some(fd));
         }
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(shared[0].as_fd().as_raw_fd(), raw);
         drop(descriptor);
         assert!(is_open(raw));
-        // A number that is closed may be open again at once, so it is asked for by its file.
+        // A closed number may be reused at once, so the test looks at the file behind it.
         let end = crate::fs::stat::fstat(raw).unwrap();
         drop(shared);
         let now = crate::fs::stat::fstat(raw);

@@ -1,20 +1,20 @@
-//! State of the process that changes under a lock which `fork` waits for.
+//! State of the process behind a lock that `fork` acquires.
 //!
-//! A child made by `fork` has a copy of every lock, held or not, and none of the threads that
-//! could open it. What a child can begin anew is a [`PerProcess`](crate::per_process::PerProcess)
-//! value; what it has to go on with is a [`ForkLocked`] one. The rules:
+//! A child made by `fork` has a copy of every lock, held or not, and none of the threads that could
+//! release it. State that a child can rebuild is a [`PerProcess`](crate::per_process::PerProcess)
+//! value; state that a child has to inherit is a [`ForkLocked`] one. Invariants:
 //!
-//! - All such values share one lock, which is held for a few instructions: never while anything else
-//!   is waited for, and never while code of the program's is called.
-//! - All signals are held back meanwhile: a handler of the program's might fork, and would wait for
-//!   the thread that it has interrupted.
-//! - Nobody waits for another to have the handlers of forks registered, since in a child of that
-//!   moment it would wait for ever. They may so be registered more than once: of those that one
-//!   fork calls the first locks, and the last unlocks.
+//! - All such values share one lock, which is held for a few instructions: never while waiting for
+//!   anything else, and never while the program's code runs.
+//! - The holder blocks all signals: a handler of the program's might fork, and would wait for the
+//!   thread that it has interrupted.
+//! - No thread waits for another to register the fork handlers, since in a child forked at that
+//!   moment it would wait for ever. The handlers may therefore be registered more than once: of
+//!   those that one fork calls, the first locks and the last unlocks.
 //!
 //! <https://man7.org/linux/man-pages/man3/pthread_atfork.3.html>
 
-use crate::signal::{HeldBack, hold_back_all};
+use crate::signal::{SavedMask, block_all};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -22,12 +22,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: it is made to be shared.
+// SAFETY: a pthread mutex may be used by several threads.
 unsafe impl Sync for Mutex {}
 
 static MUTEX: Mutex = Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
 
-/// The thread that has locked it to fork, and how many handlers it has called.
+/// The thread that has locked the mutex to fork, and how many handlers it has run.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 static CALLED: AtomicU32 = AtomicU32::new(0);
 
@@ -37,18 +37,18 @@ fn lock() {
 }
 
 fn unlock() {
-    // SAFETY: this thread has locked it, perhaps before a fork.
+    // SAFETY: this thread has locked the mutex, perhaps before a fork.
     unsafe { libc::pthread_mutex_unlock(MUTEX.0.get()) };
 }
 
-/// The calling thread, by a name that it has in a child as well.
+/// The calling thread's identifier, which is the same in a forked child.
 fn this_thread() -> usize {
-    // SAFETY: it takes no arguments and cannot fail.
+    // SAFETY: the function takes no arguments and cannot fail.
     unsafe { libc::pthread_self() as usize }
 }
 
 extern "C" fn before_fork() {
-    // Nobody else writes our name there.
+    // No other thread stores this thread's identifier.
     if FORKING.load(Relaxed) != this_thread() {
         lock();
         FORKING.store(this_thread(), Relaxed);
@@ -67,30 +67,30 @@ fn register() {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     if !REGISTERED.load(Acquire) {
         // SAFETY: the handlers do only what a child may do. Without memory for them forks do not
-        // wait, which hurts only a child of an unlucky moment.
+        // take the lock, which harms only a child forked while a thread holds it.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
         REGISTERED.store(true, Release);
     }
 }
 
-/// A value of the process that a child goes on with. See the module for the rules.
+/// State of the process that a child inherits. See the module's invariants.
 pub struct ForkLocked<T>(UnsafeCell<T>);
 
 // SAFETY: the lock guards the value.
 unsafe impl<T: Send> Sync for ForkLocked<T> {}
 
 impl<T> ForkLocked<T> {
-    /// Nobody has it.
+    /// An unlocked value.
     pub const fn new(value: T) -> ForkLocked<T> {
         ForkLocked(UnsafeCell::new(value))
     }
 
-    /// The value, for a few instructions. Whoever has one such value must not ask for another.
+    /// Locks the value, for a few instructions. A thread must not lock a second one meanwhile.
     pub fn lock(&self) -> ForkGuard<'_, T> {
         register();
-        let mask = hold_back_all();
+        let mask = block_all();
         lock();
-        // SAFETY: whoever has the lock has the value for itself.
+        // SAFETY: the holder of the lock has exclusive access to the value.
         let value = unsafe { &mut *self.0.get() };
         ForkGuard { value, mask }
     }
@@ -102,10 +102,10 @@ impl<T> std::fmt::Debug for ForkLocked<T> {
     }
 }
 
-/// The lock, and the value.
+/// Exclusive access to the value; unlocks when dropped.
 pub struct ForkGuard<'a, T> {
     value: &'a mut T,
-    mask: HeldBack,
+    mask: SavedMask,
 }
 
 impl<T> Deref for ForkGuard<'_, T> {
@@ -140,9 +140,9 @@ mod tests {
     use super::*;
     use std::sync::Barrier;
 
-    /// Forks, and whether the child could use the value in time.
+    /// Forks, and returns whether the child could lock the value in time.
     fn fork_and_lock(value: &ForkLocked<[u64; 2]>) -> bool {
-        // SAFETY: the child takes a lock, looks at memory and leaves without running destructors.
+        // SAFETY: the child takes a lock, reads memory and exits without running destructors.
         unsafe {
             let child = libc::fork();
             if child == 0 {
@@ -175,7 +175,7 @@ mod tests {
         });
     }
 
-    /// Threads that come first at the same moment each register the handlers.
+    /// Threads that arrive first at the same moment each register the handlers.
     #[test]
     fn handlers_that_are_registered_twice_lock_once() {
         static VALUE: ForkLocked<[u64; 2]> = ForkLocked::new([0; 2]);

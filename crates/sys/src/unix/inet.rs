@@ -2,24 +2,24 @@
 //! <https://man7.org/linux/man-pages/man3/inet_pton.3.html>,
 //! <https://man7.org/linux/man-pages/man3/if_nametoindex.3.html>.
 //!
-//! The forms read are those of `inet_pton`: four decimal numbers without leading zeros, and
-//! RFC 4291's for IPv6, where anything from a `%` on is the zone and no part of the address.
+//! The accepted forms are those of `inet_pton`: four decimal numbers without leading zeros, and RFC
+//! 4291's for IPv6, where the text from a `%` on is the zone and not part of the address.
 
 use crate::Errno;
 use std::ffi::{CStr, c_char};
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Room for the longest address, as `INET6_ADDRSTRLEN` without the NUL.
+/// The length of the longest address: `INET6_ADDRSTRLEN` without the NUL.
 const MAX_LEN: usize = 45;
 
-/// Reads an IPv4 address.
+/// Parses an IPv4 address.
 pub fn parse_v4(text: &[u8]) -> Result<Ipv4Addr, Errno> {
     let text = std::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
     text.parse().map_err(|_| Errno::EINVAL)
 }
 
-/// Reads an IPv6 address, and leaves its zone aside.
+/// Parses an IPv6 address, without its zone.
 pub fn parse_v6(text: &[u8]) -> Result<Ipv6Addr, Errno> {
     let end = text.iter().position(|&byte| byte == b'%');
     let text = &text[..end.unwrap_or(text.len())];
@@ -27,7 +27,7 @@ pub fn parse_v6(text: &[u8]) -> Result<Ipv6Addr, Errno> {
     text.parse().map_err(|_| Errno::EINVAL)
 }
 
-/// The zone of an address as text: what follows its first `%`.
+/// The zone of an address: the text after its first `%`.
 pub fn zone(text: &CStr) -> Option<&CStr> {
     let percent = text.to_bytes().iter().position(|&byte| byte == b'%')?;
     CStr::from_bytes_with_nul(&text.to_bytes_with_nul()[percent + 1..]).ok()
@@ -54,8 +54,8 @@ impl AddressText {
         AddressText::new(format_args!("{address}"))
     }
 
-    /// The text of an IPv6 address. As in the C library, one that only has its last four
-    /// bytes set is written as `::1.2.3.4`.
+    /// The text of an IPv6 address. As in the C library, an address with only its last four bytes
+    /// set becomes `::1.2.3.4`.
     pub fn v6(address: Ipv6Addr) -> AddressText {
         match address.segments() {
             [0, 0, 0, 0, 0, 0, high, _] if high != 0 => {
@@ -72,7 +72,7 @@ impl AddressText {
     }
 }
 
-/// The number of a network interface, or 0 if none has that name.
+/// The index of a network interface, or 0 if none has that name.
 pub fn interface_index(name: &CStr) -> u32 {
     // SAFETY: the name ends in a NUL.
     unsafe { libc::if_nametoindex(name.as_ptr()) }
@@ -83,10 +83,10 @@ pub fn interface_index(name: &CStr) -> u32 {
 pub struct InterfaceName([u8; libc::IF_NAMESIZE]);
 
 impl InterfaceName {
-    /// The name of the interface with that number, or `ENXIO` if there is none.
+    /// The name of the interface with that index, or `ENXIO` if there is none.
     pub fn of(index: u32) -> Result<InterfaceName, Errno> {
         let mut name = [0u8; libc::IF_NAMESIZE];
-        // SAFETY: there is room for the longest name and a NUL.
+        // SAFETY: the buffer has room for the longest name and a NUL.
         let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast::<c_char>()) };
         match found.is_null() {
             true => Err(Errno::last()),

@@ -5,7 +5,7 @@ use crate::platform::interfaces::{belongs_to, physical};
 use crate::{Errno, check, fallible};
 use std::ffi::{CStr, c_int, c_uint};
 
-/// An address of the internet, as the C library keeps it.
+/// An Internet address, as the C library stores it.
 #[derive(Clone, Copy)]
 pub enum SocketAddress {
     /// An IPv4 address.
@@ -17,9 +17,9 @@ pub enum SocketAddress {
 impl SocketAddress {
     /// # Safety
     ///
-    /// `address` is null or has what its family announces.
+    /// `address` is null or an address of the family that it names.
     unsafe fn read(address: *const libc::sockaddr) -> Option<SocketAddress> {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             match c_int::from(address.as_ref()?.sa_family) {
                 libc::AF_INET => Some(SocketAddress::V4(
@@ -54,30 +54,29 @@ pub struct InterfaceAddress {
     pub name: Vec<u8>,
     /// The interface's hardware address, or zeros.
     pub physical: [u8; 6],
-    /// Whether nothing leaves the machine through it.
+    /// Whether this is a loopback interface.
     pub internal: bool,
     /// The address.
     pub address: SocketAddress,
-    /// Which bits of it name the network.
+    /// The network mask.
     pub netmask: Option<SocketAddress>,
 }
 
-/// The C library's list, and how to give it back.
+/// The C library's list, which is freed when dropped.
 struct List(*mut libc::ifaddrs);
 
 impl List {
     fn new() -> Result<List, Errno> {
         let mut first = std::ptr::null_mut();
-        // SAFETY: there is room for the pointer.
+        // SAFETY: `first` has room for the pointer.
         check(unsafe { libc::getifaddrs(&mut first) })?;
         Ok(List(first))
     }
 
-    /// The entries of interfaces that are up and running, and have an address of any family.
+    /// The entries of interfaces that are up and running and have an address of any family.
     fn running(&self) -> impl Iterator<Item = &libc::ifaddrs> {
         const RUNNING: c_uint = (libc::IFF_UP | libc::IFF_RUNNING) as c_uint;
-        // SAFETY: the list is ours and lives as long as `self`; each entry points to the next,
-        // and null ends them.
+        // SAFETY: `self` owns the list; each entry points to the next, and null ends the list.
         let entries = std::iter::successors(unsafe { self.0.as_ref() }, |entry| unsafe {
             entry.ifa_next.as_ref()
         });
@@ -94,7 +93,7 @@ impl Drop for List {
 
 /// The name of an entry.
 fn name(entry: &libc::ifaddrs) -> &[u8] {
-    // SAFETY: every entry has a name, which lives as long as the entry.
+    // SAFETY: the C library gives every entry a name, which lives as long as the entry.
     unsafe { CStr::from_ptr(entry.ifa_name) }.to_bytes()
 }
 
@@ -103,7 +102,8 @@ pub fn all() -> Result<Vec<InterfaceAddress>, Errno> {
     let list = List::new()?;
     let mut found = Vec::new();
     for entry in list.running() {
-        // SAFETY: both are null or addresses of the family that they name.
+        // SAFETY: the C library guarantees that both are null or addresses of the family that they
+        // name.
         let (address, netmask) = unsafe {
             (
                 SocketAddress::read(entry.ifa_addr),
@@ -113,7 +113,7 @@ pub fn all() -> Result<Vec<InterfaceAddress>, Errno> {
         let Some(address) = address else { continue };
         let name = name(entry);
         let same = |other: &&libc::ifaddrs| belongs_to(name, self::name(other));
-        // Of several, the last: an alias with an entry of its own comes after the interface.
+        // The last of several: an alias with its own entry comes after the interface.
         let physical = list.running().filter(same).filter_map(physical).last();
         let address = InterfaceAddress {
             name: fallible::copied(name)?,

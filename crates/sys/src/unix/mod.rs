@@ -1,7 +1,8 @@
 //! The calls that POSIX (as of 2024, which has `ppoll`, `accept4` and `pipe2`) or all systems have.
 //!
-//! A module here names no mechanism of one system only. Where a system does more than POSIX, or does it
-//! in its own way, the module calls `crate::platform`, which lists what a platform must supply.
+//! No module here names a mechanism of a single system. Where a system does more than POSIX, or
+//! does it in another way, the module calls `crate::platform`, which lists what a platform must
+//! supply.
 
 pub mod buffer;
 pub mod clock;

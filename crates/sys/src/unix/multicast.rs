@@ -7,16 +7,16 @@ use crate::{Errno, RawFd, check};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A network interface, as multicast takes it.
+/// A network interface in a multicast option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interface {
-    /// By its address, or the kernel's choice if that is unspecified.
+    /// By its address; the kernel chooses if that is unspecified.
     V4(Ipv4Addr),
-    /// By its number, or the kernel's choice if that is zero.
+    /// By its index; the kernel chooses if that is zero.
     V6(u32),
 }
 
-/// A multicast group on an interface, perhaps of one source alone.
+/// A multicast group on an interface, optionally of a single source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names say it all")]
 pub enum Group {
@@ -44,7 +44,7 @@ fn in6_addr(address: Ipv6Addr) -> libc::in6_addr {
     }
 }
 
-/// An IPv6 address without a port, as large as any.
+/// An IPv6 address without a port, in the kernel's generic storage.
 fn storage_of(address: Ipv6Addr) -> libc::sockaddr_storage {
     let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
     // SAFETY: the storage is large enough for a sockaddr_in6, and zeroed.
@@ -56,14 +56,14 @@ fn storage_of(address: Ipv6Addr) -> libc::sockaddr_storage {
     }
 }
 
-/// Sets an option that is a struct of the kernel's.
+/// Sets an option that takes a struct.
 ///
 /// # Safety
 ///
 /// `T` is the type that the option takes.
 unsafe fn set_struct<T>(fd: RawFd, level: i32, name: i32, value: &T) -> Result<(), Errno> {
     let size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the caller vouches for the type, and the value lives through the call.
+    // SAFETY: the caller guarantees the type, and the value lives through the call.
     check(unsafe { libc::setsockopt(fd, level, name, (&raw const *value).cast(), size) }).map(drop)
 }
 
@@ -133,10 +133,10 @@ pub fn set_membership(fd: RawFd, group: Group, join: bool) -> Result<(), Errno> 
     }
 }
 
-/// Chooses the interface from which multicast goes out.
+/// Chooses the interface for outgoing multicast.
 pub fn set_multicast_interface(fd: RawFd, interface: Interface) -> Result<(), Errno> {
     match interface {
-        // SAFETY: an address is what the option takes.
+        // SAFETY: the option takes an address.
         Interface::V4(address) => unsafe {
             set_struct(
                 fd,

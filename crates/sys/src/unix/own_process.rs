@@ -1,4 +1,4 @@
-//! What a process asks and tells about itself.
+//! The process itself: its directory, its resource usage and its descriptors.
 
 use crate::{Errno, RawFd, check, platform};
 use std::ffi::{CStr, c_int};
@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 pub use crate::platform::own_process::executable;
 pub use libc::rusage;
 
-/// Room that is enough for nearly all directories and costs little.
+/// The first buffer size, which suffices for nearly all directories.
 const USUAL_PATH: usize = 256;
 
 /// The working directory: <https://man7.org/linux/man-pages/man3/getcwd.3.html>.
@@ -16,10 +16,10 @@ pub fn working_directory() -> Result<Vec<u8>, Errno> {
     let mut room = USUAL_PATH;
     loop {
         path.try_reserve_exact(room)?;
-        // SAFETY: there is that much room.
+        // SAFETY: the buffer has that size.
         let found = unsafe { libc::getcwd(path.as_mut_ptr().cast(), path.capacity()) };
         if !found.is_null() {
-            // SAFETY: the path is there, with a NUL at its end.
+            // SAFETY: getcwd has written the path with a trailing NUL.
             unsafe { path.set_len(CStr::from_ptr(found).count_bytes()) };
             return Ok(path);
         }
@@ -35,7 +35,7 @@ pub fn change_directory(path: &CStr) -> Result<(), Errno> {
     Ok(rustix::process::chdir(path)?)
 }
 
-/// Whose use of resources is asked for.
+/// The subject of a query for resource usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// All threads of this process.
@@ -44,32 +44,32 @@ pub enum Who {
     Thread,
 }
 
-/// What was used: <https://man7.org/linux/man-pages/man2/getrusage.2.html>.
+/// The resource usage: <https://man7.org/linux/man-pages/man2/getrusage.2.html>.
 pub fn usage(who: Who) -> Result<rusage, Errno> {
     let who = match who {
         Who::Process => libc::RUSAGE_SELF,
         Who::Thread => platform::own_process::RUSAGE_THREAD,
     };
     let mut usage = MaybeUninit::uninit();
-    // SAFETY: there is room for the answer, which is filled on success.
+    // SAFETY: the buffer has room for the result, which is filled on success.
     unsafe {
         check(libc::getrusage(who, usage.as_mut_ptr()))?;
         Ok(usage.assume_init())
     }
 }
 
-/// Below this number, descriptors are worth a look even if one before them is not open.
-const WORTH_A_LOOK: RawFd = 16;
+/// Below this number, a closed descriptor does not end the search for open ones.
+const ALWAYS_CHECKED: RawFd = 16;
 
-/// Keeps the programs that this process starts from getting the descriptors that are open
-/// now. From [`WORTH_A_LOOK`] on, the first number that is not open is taken for the end.
-pub fn keep_descriptors() {
-    let keep = |fd: c_int| {
+/// Sets close-on-exec on all open descriptors. From [`ALWAYS_CHECKED`] on, the first number that is
+/// not open ends the search.
+pub fn set_cloexec_on_all() {
+    let set_cloexec = |fd: c_int| {
         // SAFETY: F_SETFD takes no pointers and any number is allowed as a descriptor.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) != -1 }
     };
     for fd in 0.. {
-        if !keep(fd) && fd >= WORTH_A_LOOK {
+        if !set_cloexec(fd) && fd >= ALWAYS_CHECKED {
             break;
         }
     }

@@ -1,11 +1,11 @@
-//! Two descriptors that are connected to each other.
+//! Pairs of connected descriptors.
 
 use crate::fd::set_nonblocking;
 use crate::{Errno, RawFd, check};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
-/// Sets what the system call that made the pair could only set for both.
+/// Sets the modes in which the two ends differ.
 fn finish(pair: [OwnedFd; 2], nonblocking: [bool; 2]) -> Result<[RawFd; 2], Errno> {
     if nonblocking[0] != nonblocking[1] {
         for (fd, nonblocking) in pair.iter().zip(nonblocking) {
@@ -19,13 +19,13 @@ fn finish(pair: [OwnedFd; 2], nonblocking: [bool; 2]) -> Result<[RawFd; 2], Errn
 
 /// # Safety
 ///
-/// The numbers are two open descriptors that nobody else owns.
+/// The numbers are two open descriptors that nothing else owns.
 unsafe fn own(fds: [RawFd; 2]) -> [OwnedFd; 2] {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The reading and the writing end of a pipe, which programs started later do not get:
+/// The reading and the writing end of a pipe, close-on-exec:
 /// <https://man7.org/linux/man-pages/man2/pipe.2.html>.
 pub fn pipe(nonblocking: [bool; 2]) -> Result<[RawFd; 2], Errno> {
     let mut flags = libc::O_CLOEXEC;
@@ -33,13 +33,13 @@ pub fn pipe(nonblocking: [bool; 2]) -> Result<[RawFd; 2], Errno> {
         flags |= libc::O_NONBLOCK;
     }
     let mut fds = [-1; 2];
-    // SAFETY: there is room for two numbers.
+    // SAFETY: the array has room for two numbers.
     check(unsafe { libc::pipe2(fds.as_mut_ptr(), flags) })?;
-    // SAFETY: the kernel just made them for us.
+    // SAFETY: the kernel has just made these descriptors, and nothing else owns them.
     finish(unsafe { own(fds) }, nonblocking)
 }
 
-/// Two connected sockets in the Unix domain, which programs started later do not get:
+/// Two connected Unix sockets, close-on-exec:
 /// <https://man7.org/linux/man-pages/man2/socketpair.2.html>.
 pub fn sockets(kind: c_int, protocol: c_int, nonblocking: [bool; 2]) -> Result<[RawFd; 2], Errno> {
     let mut kind = kind | libc::SOCK_CLOEXEC;
@@ -47,8 +47,8 @@ pub fn sockets(kind: c_int, protocol: c_int, nonblocking: [bool; 2]) -> Result<[
         kind |= libc::SOCK_NONBLOCK;
     }
     let mut fds = [-1; 2];
-    // SAFETY: there is room for two numbers.
+    // SAFETY: the array has room for two numbers.
     check(unsafe { libc::socketpair(libc::AF_UNIX, kind, protocol, fds.as_mut_ptr()) })?;
-    // SAFETY: the kernel just made them for us.
+    // SAFETY: the kernel has just made these descriptors, and nothing else owns them.
     finish(unsafe { own(fds) }, nonblocking)
 }

@@ -1,8 +1,8 @@
-//! Values of which a process has one, and a child made by `fork` another.
+//! Values that each process has one of, and that a child made by `fork` does not inherit.
 //!
-//! A thread pool cannot be taken along by fork(2): the child has none of the threads, and
-//! any lock may have been held by one of them. So the child begins without the value and
-//! makes one of its own; what it inherited of its parent's is left where it is.
+//! A thread pool does not survive fork(2): the child has none of the threads, and any lock may have
+//! been held by one of them. So the child starts without the value and makes its own; the parent's
+//! copy in its memory is never freed.
 //!
 //! <https://man7.org/linux/man-pages/man3/pthread_atfork.3.html>
 
@@ -11,30 +11,30 @@ use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
-/// How often this process descends by fork from the one that loaded the library, as far as
-/// anybody has asked to know.
+/// The number of forks between this process and the one that loaded the library, counted since the
+/// first [`watch_forks`].
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// Runs in the child, where only async-signal-safe things are allowed.
+/// Runs in the child, where only async-signal-safe calls are allowed.
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Relaxed);
 }
 
-/// A number that is another in a child made by `fork` than in its parent, provided that the
-/// parent has made some [`PerProcess`] value before, or has called [`watch_forks`].
+/// A number that differs between a parent and its forked child, provided that the parent has made a
+/// [`PerProcess`] value before, or has called [`watch_forks`].
 #[inline]
 pub fn generation() -> u64 {
     GENERATION.load(Relaxed)
 }
 
-/// Has forks noticed from now on. Threads that come at the same time may each see to it, and
-/// a child then counts more than one step, which is as good; none waits for another, since
-/// in a child of that moment it would wait for ever.
+/// Counts forks from now on. Threads that call this at the same time may each register the handler,
+/// and a child then counts more than one step, which is harmless. None waits for another, since in
+/// a child forked at that moment it would wait for ever.
 pub fn watch_forks() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.load(Acquire) {
-        // SAFETY: the handler does nothing that a child may not do. Without memory for the
-        // registration forks go unnoticed, which hurts only a child that uses the pool.
+        // SAFETY: the handler does only what a child may do. Without memory for the registration
+        // forks go unnoticed, which harms only a child that uses the pool.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         WATCHED.store(true, Release);
     }
@@ -48,13 +48,13 @@ pub struct PerProcess<T: 'static> {
 struct Made<T> {
     generation: u64,
     value: T,
-    /// The parent's, which its threads may have been in the middle of changing: nobody looks at
-    /// it, but neither has it been lost.
+    /// The parent's value, which one of its threads may have been changing: never read, but kept
+    /// reachable for leak checkers.
     _inherited: *const Made<T>,
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// Without a value.
+    /// No value yet.
     pub const fn new() -> PerProcess<T> {
         PerProcess {
             made: AtomicPtr::new(ptr::null_mut()),
@@ -70,8 +70,8 @@ impl<T: Send + Sync> PerProcess<T> {
             .map(|made| &made.value)
     }
 
-    /// This process's value, made by `make` if there is none. Threads that come at the same
-    /// time may each make one; all get the same, and the others are dropped.
+    /// This process's value, made by `make` if there is none. Threads that call this at the same
+    /// time may each make one; all get the same one, and the others are dropped.
     #[inline]
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> Result<&'static T, Errno> {
         match self.get() {
@@ -95,7 +95,8 @@ impl<T: Send + Sync> PerProcess<T> {
             if let Some(made) = unsafe { before.as_ref() }
                 && made.generation == generation
             {
-                // SAFETY: it came from `Box::into_raw` above and nobody else has seen it.
+                // SAFETY: the pointer came from `Box::into_raw` above, and no other thread has seen
+                // it.
                 drop(unsafe { Box::from_raw(fresh) });
                 return Ok(&made.value);
             }
@@ -146,8 +147,8 @@ mod tests {
     fn a_child_has_its_own() {
         static VALUE: PerProcess<u32> = PerProcess::new();
         assert_eq!(VALUE.get_or_make(|| 1), Ok(&1));
-        // SAFETY: the child touches atomics and allocates a few bytes, which glibc allows
-        // after fork, and leaves without running any destructors.
+        // SAFETY: the child touches atomics and allocates a few bytes, which glibc allows after
+        // fork, and exits without running destructors.
         unsafe {
             let child = libc::fork();
             if child == 0 {

@@ -1,33 +1,33 @@
-//! Processes by their numbers, as a C program has them: any number at all.
+//! Processes by pid. A C program may pass any number.
 
 use crate::platform::errno;
 use crate::{Errno, check};
 use std::ffi::c_int;
 
-/// The number of a process.
+/// A process's pid.
 pub type Pid = libc::pid_t;
 
 /// The most favoured niceness.
-pub const NICEST_TO_ITSELF: c_int = -20;
+pub const MIN_NICENESS: c_int = -20;
 /// The least favoured niceness.
-pub const NICEST_TO_OTHERS: c_int = 19;
+pub const MAX_NICENESS: c_int = 19;
 
 /// This process.
 pub fn current() -> Pid {
-    // SAFETY: it takes no arguments and cannot fail.
+    // SAFETY: the function takes no arguments and cannot fail.
     unsafe { libc::getpid() }
 }
 
 /// This process's parent.
 pub fn parent() -> Pid {
-    // SAFETY: it takes no arguments and cannot fail.
+    // SAFETY: the function takes no arguments and cannot fail.
     unsafe { libc::getppid() }
 }
 
 /// A process's niceness: <https://man7.org/linux/man-pages/man2/getpriority.2.html>.
 pub fn priority(pid: Pid) -> Result<c_int, Errno> {
-    // −1 is a priority as good as any, so that only `errno` tells it from a failure.
-    // SAFETY: errno's location is valid for the calling thread; getpriority takes no pointers.
+    // SAFETY: errno's address is valid on the calling thread; getpriority takes no pointers. Only
+    // `errno` distinguishes the valid priority −1 from a failure.
     let (priority, errno) = unsafe {
         *errno::location() = 0;
         let priority = libc::getpriority(libc::PRIO_PROCESS, pid as libc::id_t);
@@ -39,20 +39,20 @@ pub fn priority(pid: Pid) -> Result<c_int, Errno> {
     }
 }
 
-/// Sets a process's niceness. Outside of what there is, it is `EINVAL`.
+/// Sets a process's niceness. `EINVAL` if it is out of range.
 pub fn set_priority(pid: Pid, priority: c_int) -> Result<(), Errno> {
-    if !(NICEST_TO_ITSELF..=NICEST_TO_OTHERS).contains(&priority) {
+    if !(MIN_NICENESS..=MAX_NICENESS).contains(&priority) {
         return Err(Errno::EINVAL);
     }
     // SAFETY: setpriority takes no pointers.
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, pid as libc::id_t, priority) }).map(drop)
 }
 
-/// Sends a signal, or only asks whether that could be done if it is 0:
+/// Sends a signal, or with 0 only checks that the process exists:
 /// <https://man7.org/linux/man-pages/man2/kill.2.html>.
 pub fn kill(pid: Pid, signal: c_int) -> Result<(), Errno> {
-    // SAFETY: kill takes no pointers. What a signal does to this process is what the process
-    // has asked for.
+    // SAFETY: kill takes no pointers. The effect of a signal on this process is the process's own
+    // choice.
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_priority_of_minus_one_is_no_error() {
-        // Only a privileged process may favour itself.
+        // Only a privileged process may lower its niceness.
         match set_priority(0, -1) {
             Ok(()) => assert_eq!(priority(0), Ok(-1)),
             Err(error) => assert_eq!(error, Errno::EACCES),

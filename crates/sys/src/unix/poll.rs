@@ -12,15 +12,15 @@ pub const POLLIN: u32 = libc::POLLIN as u32;
 pub const POLLPRI: u32 = libc::POLLPRI as u32;
 /// Writable.
 pub const POLLOUT: u32 = libc::POLLOUT as u32;
-/// An error waits to be fetched. Always reported.
+/// An error is pending. Always reported.
 pub const POLLERR: u32 = libc::POLLERR as u32;
-/// The other end has gone. Always reported.
+/// The peer has hung up. Always reported.
 pub const POLLHUP: u32 = libc::POLLHUP as u32;
 /// Not an open descriptor. Always reported.
 pub const POLLNVAL: u32 = libc::POLLNVAL as u32;
 
-/// Waits until one of the descriptors is ready or the time has passed, with `blocked`
-/// signals held back. Returns how many have something to report.
+/// Waits until one of the descriptors is ready, or for the timeout, with the `blocked` signals
+/// masked. Returns the number of ready descriptors.
 pub fn poll(
     fds: &mut [pollfd],
     timeout: Timeout,
@@ -30,8 +30,8 @@ pub fn poll(
     let time = time
         .as_ref()
         .map_or(std::ptr::null(), |time| time as *const _);
-    // SAFETY: `fds` is a valid array of that length, `time` is null or lives through the
-    // call, and so does the signal set.
+    // SAFETY: `fds` is a valid array of that length, `time` is null or lives through the call, and
+    // so does the signal set.
     let ready = unsafe {
         libc::ppoll(
             fds.as_mut_ptr(),
@@ -43,7 +43,7 @@ pub fn poll(
     check(ready).map(|ready| ready as usize)
 }
 
-/// Asks about one descriptor.
+/// Polls one descriptor.
 fn poll_one(fd: RawFd, events: u32, timeout: Timeout) -> Result<u32, Errno> {
     let events = events as i16;
     let mut fds = [pollfd {
@@ -55,17 +55,17 @@ fn poll_one(fd: RawFd, events: u32, timeout: Timeout) -> Result<u32, Errno> {
     Ok(fds[0].revents as u16 as u32)
 }
 
-/// Whether a read of the descriptor would not block: there is something, an end or an error.
+/// Whether a read would not block: data, the end or an error is pending.
 pub fn is_readable(fd: RawFd) -> Result<bool, Errno> {
     Ok(poll_one(fd, POLLIN, Some(0))? != 0)
 }
 
-/// Whether the other end has gone, and nothing is left to be read.
+/// Whether the peer has hung up, and no data is left.
 pub fn has_only_hung_up(fd: RawFd) -> bool {
     poll_one(fd, POLLIN, Some(0)).is_ok_and(|found| found & (POLLIN | POLLHUP) == POLLHUP)
 }
 
-/// Waits until a write to the descriptor would not block. `EINTR` if a signal comes first.
+/// Waits until a write would not block. `EINTR` if a signal comes first.
 pub fn wait_writable(fd: RawFd) -> Result<(), Errno> {
     poll_one(fd, POLLOUT, None).map(drop)
 }

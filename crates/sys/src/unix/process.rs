@@ -1,8 +1,8 @@
 //! Child processes: <https://man7.org/linux/man-pages/man2/vfork.2.html>.
 //!
-//! A child is started as vfork(2) starts one: until it executes its program it runs in the parent's
-//! memory, while the calling thread waits. Nothing is copied, so that a start costs the same whatever
-//! the size of the parent. These rules make that safe:
+//! A child is started as vfork(2) does: until it executes its program it runs in the parent's
+//! memory, while the calling thread waits. Nothing is copied, so that the cost does not depend on
+//! the parent's size. These rules make that safe:
 //!
 //! - The parent prepares everything that the child needs in a [`Script`]. The child allocates nothing,
 //!   takes no lock, and calls only functions that are plain system calls.
@@ -10,11 +10,11 @@
 //! - All signals are blocked on the calling thread, and so in the child, until the child has reset all
 //!   of the parent's handlers.
 //!
-//! An error on the child's way to its program is left in the script. In some emulators (valgrind,
-//! qemu) the child gets a copy of the memory instead. Until the first child has shown that it shares
-//! the parent's memory, children therefore report errors through a pipe as well.
+//! An error before the child executes its program is stored in the script. In some emulators
+//! (valgrind, qemu) the child gets a copy of the memory instead. Until the first child has shown
+//! that it shares the parent's memory, children therefore report errors through a pipe as well.
 //!
-//! The platform's `spawn` makes the process; everything that the child does is here.
+//! The platform's `spawn` creates the process; the child's code is here.
 
 use crate::platform::{errno, spawn};
 use crate::socket::{self, Direction};
@@ -29,10 +29,10 @@ use std::sync::atomic::Ordering::Relaxed;
 pub use crate::pid::kill;
 pub use crate::platform::child::ChildWatch;
 
-/// Where programs are looked for if the child has no `PATH`.
+/// The search path for programs if the child has no `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/bin:/bin";
 
-/// An array of C strings with a null pointer at its end, as `execve` takes it.
+/// An array of C strings that ends in a null pointer, as `execve` takes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Strings<'a>(*const *const c_char, PhantomData<&'a CStr>);
 
@@ -41,32 +41,33 @@ impl<'a> Strings<'a> {
     ///
     /// # Safety
     ///
-    /// `strings` points to C strings and a null pointer after them, all of which stay as they
-    /// are for as long as `'a`.
+    /// `strings` points to C strings and a null pointer after them, all of which stay unchanged
+    /// during `'a`.
     pub const unsafe fn from_ptr(strings: *const *const c_char) -> Strings<'a> {
         Strings(strings, PhantomData)
     }
 
-    /// Our own environment.
+    /// This process's environment.
     ///
     /// # Safety
     ///
-    /// No thread changes the environment during `'a`. C programs owe that to `getenv` anyway.
-    /// A Rust program may call `std::env::set_var` at any time (it is safe before edition 2024),
-    /// which only the lock of the standard library guards against. So the Rust face copies the
-    /// environment through `std::env`.
+    /// No thread changes the environment during `'a`. C programs owe that to `getenv` anyway. A
+    /// Rust program may call `std::env::set_var` at any time (it is safe before edition 2024),
+    /// which only the lock of the standard library guards against. So the `blacklight` crate copies
+    /// the environment through `std::env`.
     pub unsafe fn environment() -> Strings<'a> {
         static NONE: [usize; 1] = [0];
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         match unsafe { crate::env::pointer() } {
-            // What `clearenv` leaves behind.
+            // The state after `clearenv`.
             none if none.is_null() => Strings(NONE.as_ptr().cast(), PhantomData),
             strings => Strings(strings, PhantomData),
         }
     }
 
     fn iter(self) -> impl Iterator<Item = &'a CStr> {
-        // SAFETY: whoever made the array has vouched for it, and the walk ends at its end.
+        // SAFETY: the constructor's caller guarantees the array, and the iteration stops at its
+        // null.
         (0..).map_while(move |at| unsafe {
             let string = *self.0.add(at);
             (!string.is_null()).then(|| CStr::from_ptr(string))
@@ -86,35 +87,35 @@ impl<'a> FromIterator<&'a CStr> for StringsBuf<'a> {
 }
 
 impl StringsBuf<'_> {
-    /// The array to be passed.
+    /// The array, borrowed.
     pub fn strings(&self) -> Strings<'_> {
         Strings(self.0.as_ptr(), PhantomData)
     }
 }
 
-/// What a child's descriptor is to be.
+/// The source of a child's descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stdio {
-    /// Nothing, or `/dev/null` for the first three.
+    /// None, or `/dev/null` for the first three.
     Ignore,
-    /// A copy of this one of ours. The first three are made blocking.
+    /// A duplicate of this descriptor of the parent. The first three are made blocking.
     Inherit(RawFd),
-    /// A copy of this one of ours as it is.
+    /// A duplicate of this descriptor of the parent, with its mode unchanged.
     Pass(RawFd),
 }
 
-/// What to start, and how.
+/// A program to start, and its options.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'a> {
-    /// The program: a path, or without a slash in it a name to look for in the child's `PATH`.
+    /// The program: a path, or a name without a slash to search for in the child's `PATH`.
     pub file: &'a CStr,
     /// Its arguments, the name first.
     pub args: Strings<'a>,
     /// Its environment.
     pub env: Strings<'a>,
-    /// The directory to run in, or our own.
+    /// The directory to run in, or the parent's.
     pub cwd: Option<&'a CStr>,
-    /// Whether it leads a session of its own.
+    /// Whether the child leads a session of its own.
     pub detached: bool,
     /// The user and the group to run as. With either, supplementary groups are dropped.
     pub uid: Option<u32>,
@@ -127,28 +128,28 @@ pub struct Command<'a> {
 /// A child that has been started.
 #[derive(Debug)]
 pub struct Child {
-    /// Its number.
+    /// The child's pid.
     pub pid: i32,
-    /// A way to await its end, where the kernel has one. Without it, SIGCHLD says that some child has
-    /// ended.
+    /// Watches the child for its exit, if the kernel supports it. Otherwise SIGCHLD reports that
+    /// some child has exited.
     pub watch: Option<ChildWatch>,
 }
 
-/// What becomes of the parent's memory in a child, until the child executes its program.
+/// How a child accesses the parent's memory until it executes its program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
     /// Parent and child share it.
-    Lent,
+    Shared,
     /// The child has a copy.
     Copied,
 }
 
-/// Why there is no child.
+/// Why a child could not be started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpawnError {
-    /// What went wrong.
+    /// The error.
     pub error: Errno,
-    /// Whether that was in the child, on its way to the program.
+    /// Whether the error occurred in the child.
     pub in_child: bool,
 }
 
@@ -161,16 +162,16 @@ impl From<Errno> for SpawnError {
     }
 }
 
-/// The names to try, one after the other, each with its NUL.
+/// The paths to try in order, each with its NUL.
 struct Candidates {
     text: Vec<u8>,
-    /// Where each begins.
+    /// Where each path begins.
     names: Vec<*const c_char>,
 }
 
 impl Candidates {
-    /// A file with a slash is what it is; others are in one of the directories of the path, of
-    /// which an empty one is the directory that the child runs in.
+    /// A file with a slash is used as it is; others are searched for in the directories of the
+    /// path. An empty directory means the child's working directory.
     fn new(file: &[u8], path: &[u8]) -> Result<Candidates, Errno> {
         let mut text = Vec::new();
         let mut starts = Vec::new();
@@ -207,7 +208,7 @@ fn search_path<'a>(env: Strings<'a>) -> &'a [u8] {
         .unwrap_or(DEFAULT_PATH)
 }
 
-/// All that the child looks at.
+/// All data that the child uses.
 struct Script {
     names: *const *const c_char,
     names_len: usize,
@@ -219,18 +220,17 @@ struct Script {
     gid: Option<u32>,
     stdio: *mut Stdio,
     stdio_len: c_int,
-    /// Where to report an error, or −1.
+    /// The pipe to report an error to, or −1.
     report: RawFd,
-    /// The child's own notes: that it has run in our memory, and what went wrong.
+    /// Written by the child: that it has run in the parent's memory, and its error.
     ran: bool,
     error: c_int,
 }
 
-/// Whether children are known to run in our memory.
+/// Whether children are known to run in the parent's memory.
 static SHARES_MEMORY: AtomicBool = AtomicBool::new(false);
 
-/// Starts a child. If it cannot run its program the child's error is the answer, and nothing
-/// is left of it.
+/// Starts a child. If it cannot execute its program, returns the child's error and reaps the child.
 pub fn spawn(command: &Command<'_>) -> Result<Child, SpawnError> {
     spawn_with(command, spawn::suitable_memory())
 }
@@ -246,7 +246,7 @@ fn spawn_with(command: &Command<'_>, memory: Memory) -> Result<Child, SpawnError
     while stdio.len() < 3 {
         stdio.push(Stdio::Ignore);
     }
-    let mut report = match memory == Memory::Lent && SHARES_MEMORY.load(Relaxed) {
+    let mut report = match memory == Memory::Shared && SHARES_MEMORY.load(Relaxed) {
         true => None,
         false => Some(report_pipe()?),
     };
@@ -265,8 +265,8 @@ fn spawn_with(command: &Command<'_>, memory: Memory) -> Result<Child, SpawnError
         ran: false,
         error: 0,
     };
-    // SAFETY: the script is complete and is left to the child; `child_main` does only what may be done
-    // in shared memory.
+    // SAFETY: the script is complete and only the child uses it; `child_main` does only what is
+    // allowed in shared memory.
     let child = unsafe { spawn::start(child_main, ptr::from_mut(&mut script).cast(), memory) }?;
     let error = match report.take() {
         _ if script.ran => {
@@ -291,17 +291,17 @@ fn spawn_with(command: &Command<'_>, memory: Memory) -> Result<Child, SpawnError
 
 fn report_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let mut fds = [-1; 2];
-    // SAFETY: there is room for two descriptors.
+    // SAFETY: the array has room for two descriptors.
     check(unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: the kernel just made these descriptors for us alone.
+    // SAFETY: the kernel has just made these descriptors, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
-/// The child's error, or zero when it has closed its end by running its program.
+/// The child's error, or zero when it has closed its end by executing its program.
 fn read_report(read: &OwnedFd) -> c_int {
     let mut error: c_int = 0;
     loop {
-        // SAFETY: there is room for an int.
+        // SAFETY: the buffer has room for an int.
         let count = unsafe {
             libc::read(
                 read.as_raw_fd(),
@@ -319,11 +319,11 @@ fn read_report(read: &OwnedFd) -> c_int {
     }
 }
 
-/// Waits for the end of a child that is about to end.
+/// Reaps a child that is about to exit.
 fn reap(pid: libc::pid_t) {
     let mut status = 0;
     loop {
-        // SAFETY: there is room for the status.
+        // SAFETY: `status` has room for the status.
         let reaped = unsafe { libc::waitpid(pid, &mut status, 0) };
         if reaped != -1 || Errno::last() != Errno::EINTR {
             return;
@@ -331,24 +331,24 @@ fn reap(pid: libc::pid_t) {
     }
 }
 
-/// The child's life up to its program, on borrowed memory: see the module's rules.
+/// The child's code until it executes its program, in shared memory: see the module's rules.
 extern "C" fn child_main(script: *mut c_void) -> c_int {
-    // SAFETY: the parent's thread waits for us and leaves the script to us.
+    // SAFETY: the parent's thread waits for the child and leaves the script to it.
     let script = unsafe { &mut *script.cast::<Script>() };
     script.ran = true;
-    // SAFETY: what the script points to is valid, says its maker.
+    // SAFETY: `spawn_with` guarantees that the script's pointers are valid.
     let error = unsafe { run(script) };
     script.error = error;
     if script.report != -1 {
-        // SAFETY: `error` is an int. There is nobody to tell about a failure.
+        // SAFETY: `error` is an int. There is no way to report a failure of this write.
         unsafe { libc::write(script.report, (&raw const error).cast(), size_of::<c_int>()) };
     }
-    // To return is to end the child and nothing else.
+    // Returning exits the child only.
     127
 }
 
-/// The error number of the last failed call. The child has borrowed the parent's thread, and `errno`
-/// with it.
+/// The error number of the last failed call. The child uses the parent's thread-local data, and so
+/// its `errno`.
 fn last_error() -> c_int {
     // SAFETY: the location is valid for the calling thread.
     unsafe { *errno::location() }
@@ -363,13 +363,13 @@ fn attempt(status: c_int) -> Result<c_int, c_int> {
     }
 }
 
-/// Comes back with an error number, or not at all.
+/// Executes the program. Returns an error number on failure, and does not return on success.
 ///
 /// # Safety
 ///
-/// The caller is the child, and the script is complete.
+/// The child calls this, with a complete script.
 unsafe fn run(script: &mut Script) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         spawn::default_signals();
         if script.detached {
@@ -386,22 +386,22 @@ unsafe fn run(script: &mut Script) -> c_int {
     }
 }
 
-/// Puts the descriptors where the program expects them.
+/// Moves the descriptors to the numbers that the program expects.
 ///
 /// # Safety
 ///
 /// As for [`run`].
 unsafe fn place_stdio(script: &mut Script) -> Result<(), c_int> {
     let count = script.stdio_len;
-    // SAFETY: the script's maker vouches for the array, and we are its only user.
+    // SAFETY: `spawn_with` guarantees the array, and only the child uses it.
     let stdio = unsafe { std::slice::from_raw_parts_mut(script.stdio, count as usize) };
     // SAFETY: fcntl takes no pointers here.
     let above = |fd| attempt(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, count) });
     if script.report != -1 && script.report < count {
         script.report = above(script.report)?;
     }
-    // What would be overwritten before it is used moves out of the way. All copies vanish when
-    // the program is run.
+    // A descriptor that would be overwritten before its use is moved away first. All these copies
+    // are close-on-exec.
     for (to, entry) in (0..).zip(stdio.iter_mut()) {
         match entry {
             Stdio::Inherit(from) | Stdio::Pass(from) if *from < to => *from = above(*from)?,
@@ -424,7 +424,7 @@ unsafe fn place_stdio(script: &mut Script) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Makes `to` a copy of `from` that the program inherits.
+/// Makes `to` a duplicate of `from` that the program inherits.
 fn place(from: RawFd, to: RawFd) -> Result<(), c_int> {
     // SAFETY: none of these takes a pointer.
     unsafe {
@@ -471,15 +471,15 @@ unsafe fn change_directory(script: &Script) -> Result<(), c_int> {
     if script.cwd.is_null() {
         return Ok(());
     }
-    // SAFETY: the directory is a C string, says the script's maker.
+    // SAFETY: `spawn_with` guarantees that the directory is a C string.
     attempt(unsafe { libc::chdir(script.cwd) }).map(drop)
 }
 
-/// Becomes another user or group. The groups come first: another user may not be allowed to change
-/// them.
+/// Changes the user and the group. The groups come first, since another user may not be permitted
+/// to change them.
 fn change_ids(script: &Script) -> Result<(), c_int> {
     if script.uid.is_some() || script.gid.is_some() {
-        // A user other than root may not drop groups, and gains nothing by keeping them: see
+        // Without privileges groups cannot be dropped, but keeping them then adds no rights: see
         // CVE-2015-0278.
         let _ = attempt(spawn::drop_groups());
     }
@@ -492,8 +492,8 @@ fn change_ids(script: &Script) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Runs the first of the candidates that can be run. If none can, one that is there but may not
-/// be run is the better explanation.
+/// Executes the first candidate that works. If none does, an error of a file that exists takes
+/// precedence over "not found".
 ///
 /// # Safety
 ///
@@ -502,7 +502,7 @@ unsafe fn execute(script: &Script) -> c_int {
     let mut denied = false;
     let mut error = libc::ENOENT;
     for at in 0..script.names_len {
-        // SAFETY: the script's maker vouches for the arrays and their strings.
+        // SAFETY: `spawn_with` guarantees the arrays and their strings.
         unsafe { libc::execve(*script.names.add(at), script.argv, script.envp) };
         error = last_error();
         match error {
@@ -514,12 +514,12 @@ unsafe fn execute(script: &Script) -> c_int {
     if denied { libc::EACCES } else { error }
 }
 
-/// How a child has ended: its status and the signal that ended it, one of which is zero.
-/// `None` while it runs; an error if it is not ours to wait for.
+/// A child's exit status and the signal that killed it, one of which is zero. `None` while the
+/// child runs; an error if this process cannot wait for it.
 pub fn wait(pid: i32) -> Result<Option<(i64, i32)>, Errno> {
     let mut status = 0;
     loop {
-        // SAFETY: there is room for the status.
+        // SAFETY: `status` has room for the status.
         match check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) }) {
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error),
@@ -532,20 +532,20 @@ pub fn wait(pid: i32) -> Result<Option<(i64, i32)>, Errno> {
     }
 }
 
-/// Two connected sockets for a child's standard streams, with buffers of a useful size. Both are
-/// blocking and vanish when a program is run.
+/// Two connected sockets for a child's standard streams, with larger buffers. Both are blocking and
+/// close-on-exec.
 pub fn stdio_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     const USEFUL: i32 = 64 * 1024;
     let fds = crate::pair::sockets(libc::SOCK_STREAM, 0, [false; 2])?;
     for fd in fds {
         for direction in [Direction::Receive, Direction::Send] {
             if socket::buffer_size(fd, direction).is_ok_and(|size| size < USEFUL) {
-                // The smaller one works, too.
+                // The default size works as well.
                 let _ = socket::set_buffer_size(fd, direction, USEFUL);
             }
         }
     }
-    // SAFETY: the kernel just made these descriptors for us alone.
+    // SAFETY: the kernel has just made these descriptors, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
@@ -571,11 +571,12 @@ mod tests {
 
     #[test]
     fn a_child_with_a_copy_of_the_memory_runs_its_program_or_reports() {
-        // Once a child has borrowed the memory, errors are looked for there; not so for copies.
-        for memory in [Memory::Copied, Memory::Lent, Memory::Copied] {
+        // After a child has shared the memory, errors are read from there; copies must still use
+        // the pipe.
+        for memory in [Memory::Copied, Memory::Shared, Memory::Copied] {
             let child = spawn_by_name(c"true", memory).unwrap();
             let mut status = -1;
-            // SAFETY: there is room for the status.
+            // SAFETY: `status` has room for the status.
             let waited = unsafe { libc::waitpid(child.pid, &mut status, 0) };
             assert_eq!((waited, status), (child.pid, 0));
             let failed = spawn_by_name(c"no-such-program", memory).unwrap_err();

@@ -1,5 +1,5 @@
-//! Random bytes fit for keys: from a system call, or from the devices where the call is missing.
-//! <https://man7.org/linux/man-pages/man4/random.4.html>
+//! Cryptographically secure random bytes: from a system call, or from the devices where the call is
+//! missing. <https://man7.org/linux/man-pages/man4/random.4.html>
 
 use crate::{Errno, platform};
 use std::fs::File;
@@ -9,26 +9,24 @@ use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Fills the whole of `buffer`. Blocks while the kernel has not gathered enough entropy
-/// since it was started.
+/// Fills the whole of `buffer`. Blocks until the kernel has gathered enough entropy after boot.
 pub fn fill(buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
     match platform::random::fill(buffer) {
-        // An old kernel, or a sandbox that does not know the call.
+        // An old kernel, or a sandbox that refuses the call.
         Err(Errno::ENOSYS | Errno::EPERM) => fill_by_device(buffer),
         filled => filled,
     }
 }
 
-/// Fills the whole of a buffer that has something in it already, as [`fill`] does.
+/// As [`fill`], for an initialised buffer.
 pub fn fill_bytes(buffer: &mut [u8]) -> Result<(), Errno> {
     let room = ptr::from_mut(buffer) as *mut [MaybeUninit<u8>];
-    // SAFETY: it is the same memory, ours alone meanwhile, and `fill` only ever writes bytes
-    // that are initialised.
+    // SAFETY: the buffer is borrowed exclusively, and `fill` only writes initialised bytes.
     fill(unsafe { &mut *room })
 }
 
-/// `/dev/urandom` never waits for entropy, so it is used only after `/dev/random`, which
-/// does, has given a byte once.
+/// `/dev/urandom` does not wait for entropy, so this first reads a byte from `/dev/random`, which
+/// does.
 fn fill_by_device(buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
     static SEEDED: AtomicBool = AtomicBool::new(false);
     if !SEEDED.load(Relaxed) {
@@ -54,7 +52,7 @@ mod tests {
     fn filled(by: fn(&mut [MaybeUninit<u8>]) -> Result<(), Errno>, len: usize) -> Vec<u8> {
         let mut buffer = vec![MaybeUninit::new(0); len];
         by(&mut buffer).unwrap();
-        // SAFETY: all of it was initialised above.
+        // SAFETY: all of the buffer was initialised above.
         buffer
             .iter()
             .map(|byte| unsafe { byte.assume_init() })
@@ -77,7 +75,7 @@ mod tests {
         for by in [fill, platform::random::fill, fill_by_device] {
             assert_eq!(filled(by, 0), []);
             let bytes = filled(by, 10_000);
-            // A tail left as zeros, or one byte over and over, would show up here.
+            // A tail of zeros, or a repeated byte, would show up here.
             for part in bytes.chunks(1000) {
                 assert!(part.iter().collect::<std::collections::HashSet<_>>().len() > 150);
             }

@@ -1,8 +1,8 @@
-//! The names of hosts and services, as the C library looks them up:
+//! Lookups of host and service names by the C library:
 //! <https://man7.org/linux/man-pages/man3/getaddrinfo.3.html>,
 //! <https://man7.org/linux/man-pages/man3/getnameinfo.3.html>.
 //!
-//! Both block, for as long as the network lets them wait.
+//! Both block until the network responds.
 
 use crate::Errno;
 use crate::platform::resolver::{EAI_ADDRFAMILY, EAI_CANCELED};
@@ -19,36 +19,36 @@ pub use crate::platform::resolver::{NI_MAXHOST, NI_MAXSERV};
 #[derive(Debug)]
 pub struct Addresses(NonNull<addrinfo>);
 
-// SAFETY: the list is a value like any other; nothing of it belongs to a thread.
+// SAFETY: the list belongs to no thread.
 unsafe impl Send for Addresses {}
 
 impl Addresses {
-    /// Gives the list away: whoever gets it frees it with `freeaddrinfo`.
+    /// Releases the list, which the caller frees with `freeaddrinfo`.
     pub fn into_raw(self) -> *mut addrinfo {
         let list = self.0.as_ptr();
         std::mem::forget(self);
         list
     }
 
-    /// Takes over a list from `getaddrinfo`; null is the list that is not there.
+    /// Takes ownership of a list from `getaddrinfo`. `None` for null.
     ///
     /// # Safety
     ///
-    /// `list` came from `getaddrinfo` and is not used or freed by anybody else.
+    /// `list` came from `getaddrinfo`, and nothing else uses or frees it.
     pub unsafe fn from_raw(list: *mut addrinfo) -> Option<Addresses> {
         NonNull::new(list).map(Addresses)
     }
 }
 
 impl Addresses {
-    /// Those of the addresses that belong to the Internet.
+    /// The Internet addresses in the list.
     pub fn iter(&self) -> impl Iterator<Item = SocketAddr> {
-        // SAFETY: the list is ours, and ends in a null pointer.
+        // SAFETY: `self` owns the list, which ends in a null pointer.
         let after = |entry: &&addrinfo| unsafe { entry.ai_next.as_ref() };
-        // SAFETY: the first entry is as good as the others, and lives as long as `self`.
+        // SAFETY: the first entry lives as long as `self`.
         let first = Some(unsafe { self.0.as_ref() });
         std::iter::successors(first, after).filter_map(|entry| {
-            // SAFETY: each entry has an address, of the length that it says.
+            // SAFETY: the C library gives each entry an address of the stated length.
             let address = unsafe { SocketAddrAny::read(entry.ai_addr.cast(), entry.ai_addrlen) };
             SocketAddr::try_from(address).ok()
         })
@@ -57,13 +57,13 @@ impl Addresses {
 
 impl Drop for Addresses {
     fn drop(&mut self) {
-        // SAFETY: the list is ours and came from getaddrinfo.
+        // SAFETY: `self` owns the list, which came from getaddrinfo.
         unsafe { libc::freeaddrinfo(self.0.as_ptr()) }
     }
 }
 
-/// What kind of addresses to look for: the numbers of the C library, of which it does not
-/// matter here what they mean.
+/// The kind of addresses to look up, in the C library's numbers, which this module does not
+/// interpret.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[allow(missing_docs, reason = "the names are the C library's")]
 pub struct Hints {
@@ -73,7 +73,7 @@ pub struct Hints {
     pub protocol: c_int,
 }
 
-/// An error of the resolver in libuv's numbers.
+/// A resolver's error as libuv's.
 fn eai(code: c_int) -> Errno {
     match code {
         libc::EAI_AGAIN => Errno::EAI_AGAIN,
@@ -92,7 +92,7 @@ fn eai(code: c_int) -> Errno {
         },
         EAI_ADDRFAMILY => Errno::EAI_ADDRFAMILY,
         EAI_CANCELED => Errno::EAI_CANCELED,
-        // The rest belongs to interfaces of the C library that nobody uses here.
+        // The other errors belong to interfaces of the C library that this crate does not use.
         _ => Errno::EAI_FAIL,
     }
 }
@@ -114,8 +114,7 @@ pub fn getaddrinfo(
         ai_next: ptr::null_mut(),
     });
     let mut list = ptr::null_mut();
-    // SAFETY: every pointer is null or points to what the function asks for, and lives
-    // through the call.
+    // SAFETY: every pointer is null or valid as the function requires, and lives through the call.
     let code = unsafe {
         libc::getaddrinfo(
             node.map_or(ptr::null(), CStr::as_ptr),
@@ -127,12 +126,12 @@ pub fn getaddrinfo(
     if code != 0 {
         return Err(eai(code));
     }
-    // SAFETY: the function succeeded, so the list is ours.
+    // SAFETY: the function succeeded, and nothing else owns the list.
     unsafe { Addresses::from_raw(list) }.ok_or(Errno::EAI_NODATA)
 }
 
-/// The names of a host and a service, each written with its NUL into the room given for it,
-/// from an address whose first `len` bytes count.
+/// Writes the names of a host and a service, each with its NUL, into the buffers. Only the first
+/// `len` bytes of the address count.
 pub fn getnameinfo(
     address: &sockaddr_storage,
     len: usize,
@@ -141,8 +140,7 @@ pub fn getnameinfo(
     service: &mut [c_char],
 ) -> Result<(), Errno> {
     assert!(len <= size_of::<sockaddr_storage>());
-    // SAFETY: the address has at least `len` bytes, and the slices have the room that they
-    // say.
+    // SAFETY: the address has at least `len` bytes, and the slices are writable.
     let code = unsafe {
         libc::getnameinfo(
             ptr::from_ref(address).cast(),
@@ -160,8 +158,7 @@ pub fn getnameinfo(
     }
 }
 
-/// The names of the host and the service behind an address. A host or service without a name
-/// goes by its number.
+/// The names of the host and the service at an address. Without a name, the number stands instead.
 pub fn names(address: SocketAddr) -> Result<(CString, CString), Errno> {
     let encoded = SocketAddrAny::from(address);
     let len = encoded.addr_len() as usize;
@@ -179,7 +176,7 @@ pub fn names(address: SocketAddr) -> Result<(CString, CString), Errno> {
         CString::new(bytes.take_while(|&byte| byte != 0).collect::<Vec<_>>())
     };
     let (host, service) = (text(&host), text(&service));
-    // There is no NUL before the first one.
+    // A text up to its first NUL contains none.
     host.and_then(|host| Ok((host, service?)))
         .map_err(|_| Errno::EINVAL)
 }
@@ -237,7 +234,7 @@ mod tests {
 
     #[test]
     fn room_that_is_too_small_is_an_error() {
-        // SAFETY: all zeros is an address of no family.
+        // SAFETY: all zeros are an address without a family.
         let mut address: sockaddr_storage = unsafe { std::mem::zeroed() };
         address.ss_family = libc::AF_INET as libc::sa_family_t;
         let flags = libc::NI_NUMERICHOST | libc::NI_NUMERICSERV;

@@ -35,7 +35,7 @@ impl FdSet {
         unsafe { libc::FD_SET(fd, &mut self.0) }
     }
 
-    /// Takes a descriptor out, which must be below [`FD_SETSIZE`].
+    /// Removes a descriptor, which must be below [`FD_SETSIZE`].
     pub fn remove(&mut self, fd: RawFd) {
         Self::assert_fits(fd);
         // SAFETY: the number was just checked.
@@ -63,8 +63,8 @@ impl std::fmt::Debug for FdSet {
     }
 }
 
-/// Waits until a descriptor below `nfds` in one of the sets is ready or the time has
-/// passed, with `blocked` signals held back. The sets are overwritten with what is ready.
+/// Waits until a descriptor below `nfds` in one of the sets is ready, or for the timeout, with the
+/// `blocked` signals masked. The sets are replaced by those that are ready.
 pub fn select(
     nfds: RawFd,
     read: &mut FdSet,
@@ -77,8 +77,8 @@ pub fn select(
     let time = time
         .as_ref()
         .map_or(std::ptr::null(), |time| time as *const _);
-    // SAFETY: the sets and the time live through the call; `nfds` bounds what is read of
-    // the sets and the kernel itself caps it at the size of the descriptor table.
+    // SAFETY: the sets and the time live through the call; `nfds` bounds the part of the sets that
+    // is read, and the kernel caps it at the size of the descriptor table.
     let ready = unsafe {
         libc::pselect(
             nfds.min(FD_SETSIZE as RawFd),

@@ -1,24 +1,24 @@
-//! Signals: sets of them, and the process's one handler that tells event loops of them.
+//! Signals: sets of them, and the process's one handler, which notifies event loops.
 //!
 //! <https://man7.org/linux/man-pages/man7/signal.7.html>
 //!
-//! A signal handler interrupts any thread at any point, so it may not allocate, lock, or look
-//! at anything that another thread could be taking apart. The rules here:
+//! A signal handler interrupts any thread at any point, so it may not allocate, lock, or touch
+//! memory that another thread could be freeing. Invariants:
 //!
-//! - Each loop that watches signals has an *inbox*. Inboxes are never freed, only given to
-//!   another loop, and they hang in a list that only grows: the handler can walk it at any
-//!   time. Its cost is one step per loop.
-//! - The handler counts the signal in the inbox of each loop that is interested in it, marks
-//!   it as pending, and wakes the loop if nothing was marked before. It sends nothing that
-//!   anybody could forge, and no number of signals overflows anything.
-//! - A loop takes all marks at once, *then* reads the counters. Whoever marks after that wakes
-//!   the loop again. So the counters that a loop has seen are always behind a wake-up to come.
-//! - An inbox that is given back first loses its way to wake the loop, then waits for handlers
-//!   that may still be using it.
-//! - Which handlers are installed, and for whom, changes under one lock, with all signals
-//!   held back. `fork` waits for the lock (see `fork_lock`), so that the child finds it open.
+//! - Each loop that watches signals has an *inbox*. Inboxes are never freed, only reused by another
+//!   loop, and they form a list that only grows: the handler can walk it at any time, in one step
+//!   per loop.
+//! - The handler increments the signal's counter in the inbox of each interested loop, marks the
+//!   signal as pending, and wakes the loop if nothing was pending before. It sends no message that
+//!   another process could forge, and no number of signals overflows a queue.
+//! - A loop takes all pending marks at once, *then* reads the counters. A handler that marks after
+//!   that wakes the loop again, so that no increment goes unseen.
+//! - A loop that releases its inbox first removes its waker, then waits for handlers that may still
+//!   be using it.
+//! - The installed handlers and their counts change under one lock, with all signals blocked.
+//!   `fork` acquires the lock (see `fork_lock`), so that the child finds it released.
 //! - A child made by `fork` inherits handlers and inboxes, but its loops are still its parent's:
-//!   they count, and do not wake, until [`Subscription::fork`].
+//!   handlers count signals, and do not wake these loops, until [`Subscription::fork`].
 
 use crate::fallible::Arc;
 use crate::fork_lock::{ForkGuard, ForkLocked};
@@ -39,12 +39,12 @@ pub use libc::{
 
 pub use crate::platform::signal::{SIGPWR, SIGRTMAX, SIGRTMIN};
 
-/// A set of signals, to be held back while a loop waits for events.
+/// A set of signals to block while a loop waits for events.
 #[derive(Clone, Copy)]
 pub struct SignalSet(libc::sigset_t);
 
 impl SignalSet {
-    /// The set that holds back the profiling signal alone.
+    /// The set of the profiling signal alone.
     pub fn sigprof() -> SignalSet {
         let mut set = std::mem::MaybeUninit::uninit();
         // SAFETY: sigemptyset fills the whole set, sigaddset then changes one bit of it.
@@ -55,7 +55,7 @@ impl SignalSet {
         }
     }
 
-    /// The set as the system calls take it, or null to leave the mask alone.
+    /// The set as system calls take it, or null to leave the mask unchanged.
     pub(crate) fn as_ptr(set: Option<&SignalSet>) -> *const libc::sigset_t {
         set.map_or(std::ptr::null(), |set| &set.0)
     }
@@ -67,30 +67,30 @@ impl std::fmt::Debug for SignalSet {
     }
 }
 
-/// What one loop shares with the handler. See the module's rules.
+/// The state that one loop shares with the handler. See the module's invariants.
 struct Inbox {
     /// The inbox that was made before this one.
     next: *const Inbox,
     taken: AtomicBool,
-    /// The signals that the loop watches, a bit each; and those caught since it last looked.
+    /// The signals that the loop watches, as bits; and those that are pending.
     interest: AtomicU64,
     pending: AtomicU64,
-    /// How often each signal was caught, and how often it had been when the process forked.
+    /// How often each signal was caught, in total and at the time of the fork.
     caught: [AtomicU32; SIGNALS],
     inherited: [AtomicU32; SIGNALS],
-    /// How many watchers each signal has in this loop. Changed under the lock only.
+    /// The number of watchers of each signal in this loop. Changed under the lock only.
     regular: [AtomicU32; SIGNALS],
     one_shot: [AtomicU32; SIGNALS],
-    /// What wakes the loop, from `Arc::into_raw`.
+    /// The loop's waker, from `Arc::into_raw`.
     waker: AtomicPtr<Waker>,
-    /// The process was forked and the loop has not been told: its waker is the parent's.
+    /// Whether the process was forked without [`Subscription::fork`]: the waker is the parent's.
     foreign: AtomicBool,
-    /// Handlers that may be looking at `waker`.
+    /// The number of handlers that may be using `waker`.
     visitors: AtomicU32,
 }
 
-// SAFETY: `next` is never changed once the inbox can be seen, and what it points to is never
-// freed. The rest is atomic.
+// SAFETY: `next` does not change once the inbox is published, and points to an inbox that is never
+// freed. The other fields are atomic.
 unsafe impl Sync for Inbox {}
 
 /// The last inbox that was made.
@@ -111,7 +111,7 @@ fn index(signum: c_int) -> Option<usize> {
         .filter(|&at| at < SIGNALS)
 }
 
-/// The handler of every signal that somebody watches. It leaves `errno` as it found it.
+/// The handler of every watched signal. It preserves `errno`.
 extern "C" fn handler(signum: c_int) {
     let Some(at) = index(signum) else { return };
     for inbox in inboxes() {
@@ -143,19 +143,19 @@ impl Inbox {
         }
     }
 
-    /// Wakes the loop. The caller is a visitor, or the loop itself.
+    /// Wakes the loop. The caller is counted as a visitor, or is the loop itself.
     fn wake(&self) {
         if self.foreign.load(SeqCst) {
             return;
         }
-        // SAFETY: it is null, or from `Arc::into_raw` and given back only when there are no
-        // visitors any more, by the loop itself.
+        // SAFETY: the pointer is null, or from `Arc::into_raw`; the loop itself drops it, only
+        // after the last visitor has left.
         if let Some(waker) = unsafe { self.waker.load(SeqCst).as_ref() } {
             waker.signal();
         }
     }
 
-    /// An inbox that nobody has.
+    /// An inbox that no loop uses.
     fn take() -> Result<&'static Inbox, Errno> {
         let free = |inbox: &&Inbox| !inbox.taken.load(Relaxed) && !inbox.taken.swap(true, SeqCst);
         if let Some(inbox) = inboxes().find(free) {
@@ -167,10 +167,10 @@ impl Inbox {
         let made: *mut Inbox = made.leak().as_mut_ptr();
         let mut last = INBOXES.load(Acquire);
         loop {
-            // SAFETY: nobody else can see it yet.
+            // SAFETY: the inbox is not published yet.
             unsafe { (*made).next = last };
             match INBOXES.compare_exchange(last, made, SeqCst, Acquire) {
-                // SAFETY: it was leaked.
+                // SAFETY: the inbox was leaked.
                 Ok(_) => return Ok(unsafe { &*made }),
                 Err(now) => last = now,
             }
@@ -186,7 +186,7 @@ impl Inbox {
     }
 }
 
-/// How many watchers each signal has in the whole process.
+/// The number of watchers of each signal in the process.
 #[derive(Clone, Copy)]
 struct Installed {
     regular: u32,
@@ -200,7 +200,7 @@ static INSTALLED: ForkLocked<[Installed; SIGNALS]> = ForkLocked::new(
     }; SIGNALS],
 );
 
-/// In the child there is one thread, and no handler is running.
+/// The child has one thread, and no handler is running.
 extern "C" fn after_fork_in_child() {
     for inbox in inboxes() {
         inbox.visitors.store(0, Relaxed);
@@ -212,7 +212,7 @@ extern "C" fn after_fork_in_child() {
     }
 }
 
-/// The lock.
+/// The lock, with all signals blocked.
 struct Lock {
     installed: ForkGuard<'static, [Installed; SIGNALS]>,
 }
@@ -220,12 +220,12 @@ struct Lock {
 impl Lock {
     fn acquire() -> Lock {
         static REGISTERED: AtomicBool = AtomicBool::new(false);
-        // Threads that come first at the same moment may each register it, and it is called more than
-        // once: that changes nothing. None waits for another, as in a child of that moment it would
-        // wait for ever.
+        // Threads that arrive first at the same moment may each register the handler, and running
+        // it more than once is harmless. None waits for another, as in a child forked at that
+        // moment it would wait for ever.
         if !REGISTERED.load(Acquire) {
-            // SAFETY: the handler does only what a child may do. Without memory for it a
-            // child's loop hears of its parent's last signals.
+            // SAFETY: the handler does only what a child may do. Without memory for it, a child's
+            // loop reports its parent's last signals.
             unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
             REGISTERED.store(true, Release);
         }
@@ -239,10 +239,10 @@ impl Lock {
     }
 
     fn add(&mut self, inbox: &Inbox, at: usize, one_shot: bool) -> Result<(), Errno> {
-        // A signal must find the interest if it finds the handler.
+        // The interest comes first, so that no caught signal misses it.
         inbox.interest.fetch_or(1 << at, SeqCst);
         let installed = *self.installed(at);
-        // One-shot handlers may have been used up by the kernel: they are always set anew.
+        // The kernel may have reset a one-shot handler: it is always installed again.
         let set = match installed.regular {
             0 if one_shot => set_action(at, Action::CatchOnce),
             0 => set_action(at, Action::Catch),
@@ -268,7 +268,7 @@ impl Lock {
             true => installed.one_shot -= 1,
             false => installed.regular -= 1,
         }
-        // What could be caught can also be let go: these cannot fail.
+        // Resetting a signal that could be caught cannot fail.
         let _ = match *installed {
             Installed {
                 regular: 0,
@@ -305,56 +305,57 @@ fn set_action(at: usize, action: Action) -> Result<(), Errno> {
         Action::CatchOnce => libc::SA_RESTART | libc::SA_RESETHAND,
     };
     if !matches!(action, Action::Default) {
-        // SAFETY: the set is ours. No handler interrupts this one.
+        // SAFETY: the set is a local variable. The full mask keeps other handlers from interrupting
+        // this one.
         unsafe { libc::sigfillset(&mut act.sa_mask) };
     }
     // SAFETY: the action lives through the call, and the handler is async-signal-safe.
     check(unsafe { libc::sigaction(at as c_int + 1, &act, ptr::null_mut()) }).map(drop)
 }
 
-/// Whether children of this process leave nothing to wait for, because it ignores their end.
+/// Whether the kernel reaps this process's children itself, because the process ignores SIGCHLD.
 pub fn ignores_children() -> bool {
     let mut act = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: sigaction fills `act` or fails.
     if unsafe { libc::sigaction(libc::SIGCHLD, ptr::null(), act.as_mut_ptr()) } != 0 {
         return false;
     }
-    // SAFETY: it has been filled.
+    // SAFETY: sigaction has filled it.
     let act = unsafe { act.assume_init() };
     act.sa_sigaction == libc::SIG_IGN || act.sa_flags & libc::SA_NOCLDWAIT != 0
 }
 
-/// The mask that a thread had before all signals were held back.
-pub(crate) struct HeldBack(libc::sigset_t);
+/// The mask that a thread had before it blocked all signals.
+pub(crate) struct SavedMask(libc::sigset_t);
 
-/// Holds back all signals on the calling thread.
-pub(crate) fn hold_back_all() -> HeldBack {
+/// Blocks all signals on the calling thread.
+pub(crate) fn block_all() -> SavedMask {
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
-    // SAFETY: sigfillset fills the whole set; pthread_sigmask fills the other, and does not
-    // fail with these arguments.
+    // SAFETY: sigfillset fills the whole set; pthread_sigmask fills the other, and does not fail
+    // with these arguments.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        HeldBack(before.assume_init())
+        SavedMask(before.assume_init())
     }
 }
 
-impl HeldBack {
-    /// Gives the calling thread its mask back.
+impl SavedMask {
+    /// Restores the calling thread's mask.
     pub(crate) fn restore(&self) {
         // SAFETY: the set is initialised.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
     }
 }
 
-/// A loop's share in the process's signal handling.
+/// A loop's subscription to signals.
 pub struct Subscription {
     inbox: &'static Inbox,
 }
 
 impl Subscription {
-    /// Nothing is watched yet. `waker` will be signalled when something has been caught.
+    /// A subscription to no signals. `waker` is signalled when one has been caught.
     pub fn new(waker: Arc<Waker>) -> Result<Subscription, Errno> {
         let inbox = Inbox::take()?;
         inbox.pending.store(0, SeqCst);
@@ -363,11 +364,11 @@ impl Subscription {
         Ok(Subscription { inbox })
     }
 
-    /// Watches a signal for one watcher more. How often it was caught before that is the
-    /// answer. `EINVAL` if there is no such signal or it cannot be caught.
+    /// Adds a watcher of a signal. Returns how often the signal was caught before. `EINVAL` if
+    /// there is no such signal or it cannot be caught.
     ///
-    /// While all watchers of a signal in the process are one-shot, the first one caught puts
-    /// the default action back.
+    /// While all watchers of a signal in the process are one-shot, the first one caught restores
+    /// the default action.
     pub fn add(&self, signum: c_int, one_shot: bool) -> Result<u32, Errno> {
         let at = index(signum).ok_or(Errno::EINVAL)?;
         let mut lock = Lock::acquire();
@@ -376,8 +377,8 @@ impl Subscription {
         Ok(caught)
     }
 
-    /// Takes back one [`add`](Subscription::add). When the last watcher in the process is gone,
-    /// the signal's default action is back.
+    /// Reverts one [`add`](Subscription::add). Removing the last watcher in the process restores
+    /// the signal's default action.
     pub fn remove(&self, signum: c_int, one_shot: bool) {
         if let Some(at) = index(signum)
             && self.inbox.watchers(one_shot)[at].load(Relaxed) != 0
@@ -386,33 +387,33 @@ impl Subscription {
         }
     }
 
-    /// Whether something has been caught since the marks were last taken.
+    /// Whether a signal has been caught since the pending marks were last taken.
     #[inline]
     pub fn has_pending(&self) -> bool {
         self.inbox.pending.load(SeqCst) != 0
     }
 
-    /// Takes the marks: the caught signals, in no order but that of their numbers.
+    /// Takes the pending marks: the caught signals, in the order of their numbers.
     pub fn take_pending(&self) -> impl Iterator<Item = c_int> + use<> {
         let pending = self.inbox.pending.swap(0, SeqCst);
         (1..=SIGNALS as c_int).filter(move |signum| pending >> (signum - 1) & 1 == 1)
     }
 
-    /// How often a signal has been caught; the number starts again after 2³² of them.
+    /// How often a signal has been caught, modulo 2³².
     pub fn caught(&self, signum: c_int) -> u32 {
         index(signum).map_or(0, |at| self.inbox.caught[at].load(SeqCst))
     }
 
-    /// Wakes whoever waits for the waker, which may have been noticed and set back already.
+    /// Signals the waker again, after the loop may have drained it.
     pub fn remind(&self) {
         self.inbox.wake();
     }
 
-    /// Makes the subscription this process's own after a fork; the waker has been renewed.
-    /// From now on, [`inherited`](Subscription::inherited) tells the parent's signals from ours.
+    /// Makes the subscription this process's own after a fork; the caller has renewed the waker.
+    /// From now on, [`inherited`](Subscription::inherited) distinguishes the parent's signals.
     pub fn fork(&self) {
         if !self.inbox.foreign.swap(false, SeqCst) {
-            // Whoever made this process has gone around `pthread_atfork`.
+            // The process was created without running `pthread_atfork` handlers.
             self.inbox.pending.store(0, SeqCst);
             for (inherited, caught) in self.inbox.inherited.iter().zip(&self.inbox.caught) {
                 inherited.store(caught.load(SeqCst), SeqCst);
@@ -444,7 +445,7 @@ impl Drop for Subscription {
         while inbox.visitors.load(SeqCst) != 0 {
             std::thread::yield_now();
         }
-        // SAFETY: it is from `Arc::into_raw` in `new`, and nobody can be using it.
+        // SAFETY: the pointer is from `Arc::into_raw` in `new`, and no handler uses it any more.
         drop(unsafe { Arc::from_raw(waker) });
         inbox.taken.store(false, SeqCst);
     }

@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 
 pub use libc::{AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, SOCK_STREAM};
 
-/// Connecting takes a while; no error to begin with, and none when asked about it.
+/// The connection attempt is in progress; not an error, neither at first nor later.
 pub const EINPROGRESS: Errno = Errno::from_code(-libc::EINPROGRESS);
 
 /// A socket address of any family.
@@ -34,7 +34,7 @@ impl Address {
         let family = unsafe { (*address).sa_family };
         let len = Address::len_of(family as libc::c_int)?;
         let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
-        // SAFETY: the caller vouches for `len` bytes, and the storage is large enough for
+        // SAFETY: the caller guarantees `len` bytes, and the storage is large enough for
         // every family. All bit patterns are valid for it.
         let storage = unsafe {
             storage
@@ -49,7 +49,7 @@ impl Address {
         })
     }
 
-    /// How long a family's addresses are; `EINVAL` for families that have no handles.
+    /// The length of a family's addresses; `EINVAL` for families that handles do not support.
     pub(crate) fn len_of(family: libc::c_int) -> Result<usize, Errno> {
         Ok(match family {
             libc::AF_INET => size_of::<libc::sockaddr_in>(),
@@ -59,9 +59,8 @@ impl Address {
         })
     }
 
-    /// A Unix socket's address: a path, or a name in the abstract namespace, which begins
-    /// with a NUL; an empty one has the kernel choose an abstract name. `None` if it is too
-    /// long.
+    /// A Unix socket's address: a path, or an abstract name, which begins with a NUL; for an empty
+    /// name the kernel chooses an abstract one. `None` if it is too long.
     pub fn unix(name: &[u8]) -> Option<Address> {
         let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
         let address = storage.as_mut_ptr().cast::<libc::sockaddr_un>();
@@ -95,8 +94,8 @@ impl Address {
         }
     }
 
-    /// The address with a scope, if it is a link-local one that needs one and has none: that of
-    /// the first interface with an address of the sort.
+    /// The address with a scope, if it is link-local and has none: that of the first interface with
+    /// a link-local address.
     pub fn with_scope(mut self) -> Address {
         let link_local = |address: &libc::sockaddr_in6| {
             address.sin6_addr.s6_addr[0] == 0xfe && address.sin6_addr.s6_addr[1] & 0xc0 == 0x80
@@ -121,7 +120,7 @@ impl Address {
         self
     }
 
-    /// The address in Rust's form, if it is one of the Internet's.
+    /// The address in Rust's form, if it is an Internet address.
     pub fn to_socket_addr(&self) -> Option<SocketAddr> {
         match self.family() {
             AF_INET => {
@@ -146,15 +145,15 @@ impl Address {
         self.storage.ss_family as i32
     }
 
-    /// The address as C programs take it.
+    /// The address as C functions take it.
     pub fn bytes(&self) -> &[u8] {
         let len = (self.len as usize).min(size_of::<libc::sockaddr_storage>());
         // SAFETY: the storage is at least that long and initialised throughout.
         unsafe { std::slice::from_raw_parts((&raw const self.storage).cast(), len) }
     }
 
-    /// The name of a Unix socket, if that is what this is: empty for an unnamed one, with
-    /// a NUL in front for an abstract one.
+    /// The name of a Unix socket: empty for an unnamed one or another family, with a leading NUL
+    /// for an abstract one.
     pub fn unix_name(&self) -> &[u8] {
         let start = std::mem::offset_of!(libc::sockaddr_un, sun_path);
         let name = self.bytes().get(start..).unwrap_or_default();
@@ -209,23 +208,23 @@ pub fn socket(domain: i32, kind: i32) -> Result<Descriptor, Errno> {
     let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers.
     let fd = check(unsafe { libc::socket(domain, kind, 0) })?;
-    // SAFETY: the kernel just made this descriptor for us alone.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
     Ok(unsafe { Descriptor::adopt(fd) })
 }
 
-/// Gives the socket a name.
+/// Binds the socket to an address.
 pub fn bind(fd: RawFd, address: &Address) -> Result<(), Errno> {
     // SAFETY: the address lives through the call.
     check(unsafe { libc::bind(fd, address.as_ptr(), address.len) }).map(drop)
 }
 
-/// Lets others connect.
+/// Starts accepting connections.
 pub fn listen(fd: RawFd, backlog: i32) -> Result<(), Errno> {
     // SAFETY: listen takes no pointers.
     check(unsafe { libc::listen(fd, backlog) }).map(drop)
 }
 
-/// Begins to connect. Returns whether that is all: `EINPROGRESS` is no error.
+/// Starts connecting. Returns whether the connection is complete: `EINPROGRESS` is no error.
 pub fn connect(fd: RawFd, address: &Address) -> Result<bool, Errno> {
     loop {
         // SAFETY: the address lives through the call.
@@ -237,20 +236,20 @@ pub fn connect(fd: RawFd, address: &Address) -> Result<bool, Errno> {
     }
 }
 
-/// Takes the next connection, non-blocking and close-on-exec.
+/// Accepts the next connection, non-blocking and close-on-exec.
 pub fn accept(fd: RawFd) -> Result<Descriptor, Errno> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     loop {
-        // SAFETY: no address is asked for.
+        // SAFETY: null pointers mean that no address is wanted.
         match check(unsafe { libc::accept4(fd, null_mut(), null_mut(), flags) }) {
             Err(Errno::EINTR) => {}
-            // SAFETY: the kernel just made this descriptor for us alone.
+            // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
             fd => return Ok(unsafe { Descriptor::adopt(fd?) }),
         }
     }
 }
 
-/// Ends sending.
+/// Shuts down the sending side.
 pub fn shutdown_write(fd: RawFd) -> Result<(), Errno> {
     // SAFETY: shutdown takes no pointers.
     check(unsafe { libc::shutdown(fd, libc::SHUT_WR) }).map(drop)
@@ -272,12 +271,12 @@ pub fn option(fd: RawFd, level: i32, name: i32) -> Result<i32, Errno> {
     Ok(value)
 }
 
-/// Whether a socket is one of TCP.
+/// Whether a socket is a TCP socket.
 pub fn is_tcp(fd: RawFd) -> bool {
     option(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP)
 }
 
-/// The options that TCP handles have.
+/// The options of TCP handles.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names are the options'")]
 pub enum TcpOption {
@@ -328,7 +327,7 @@ pub fn buffer_size(fd: RawFd, direction: Direction) -> Result<i32, Errno> {
     option(fd, libc::SOL_SOCKET, direction.option())
 }
 
-/// Sets that size; Linux doubles it.
+/// Sets the size of one of the socket's buffers, which Linux doubles.
 pub fn set_buffer_size(fd: RawFd, direction: Direction, size: i32) -> Result<(), Errno> {
     set_option(fd, libc::SOL_SOCKET, direction.option(), size)
 }
@@ -353,32 +352,32 @@ pub fn set_reset_on_close(fd: RawFd) -> Result<(), Errno> {
     check(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, value, size) }).map(drop)
 }
 
-/// The socket's own name.
+/// The socket's own address.
 pub fn local_address(fd: RawFd) -> Result<Address, Errno> {
     let mut address = Address::room();
     let storage = (&raw mut address.storage).cast();
-    // SAFETY: there is room for an address of any family, and its length says so.
+    // SAFETY: the storage has room for an address of any family, and its length says so.
     check(unsafe { libc::getsockname(fd, storage, &mut address.len) })?;
     Ok(address)
 }
 
-/// The name of the other end.
+/// The peer's address.
 pub fn peer_address(fd: RawFd) -> Result<Address, Errno> {
     let mut address = Address::room();
     let storage = (&raw mut address.storage).cast();
-    // SAFETY: there is room for an address of any family, and its length says so.
+    // SAFETY: the storage has room for an address of any family, and its length says so.
     check(unsafe { libc::getpeername(fd, storage, &mut address.len) })?;
     Ok(address)
 }
 
-/// The descriptors that may come or go with one message.
+/// The most descriptors in one message.
 pub const MAX_PASSED: usize = 64;
 
-/// Room for that many descriptors in the kernel's form, aligned for its headers.
+/// Control data for that many descriptors, aligned for the kernel's headers.
 #[repr(align(8))]
 struct Control([u8; 16 + 4 * MAX_PASSED]);
 
-/// Sends buffers together with a descriptor, which the other process gets a copy of.
+/// Sends buffers together with a descriptor, of which the other process gets a duplicate.
 pub fn send_with_descriptor(fd: RawFd, buffers: &Buffers, passed: RawFd) -> Result<usize, Errno> {
     let iovecs = buffers.iovecs();
     let mut control = Control([0; 16 + 4 * MAX_PASSED]);
@@ -403,7 +402,7 @@ pub fn send_with_descriptor(fd: RawFd, buffers: &Buffers, passed: RawFd) -> Resu
     retry(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) })
 }
 
-/// Reads once into `room`, and hands each descriptor that came along to `take`.
+/// Reads once into `room`, and passes each descriptor received to `take`.
 pub fn receive_with_descriptors<'a>(
     fd: RawFd,
     room: impl Into<Space<'a>>,
@@ -423,7 +422,7 @@ pub fn receive_with_descriptors<'a>(
     message.msg_controllen = control.0.len() as _;
     // SAFETY: the message's parts live through the call.
     let count = retry(|| unsafe { libc::recvmsg(fd, &mut message, libc::MSG_CMSG_CLOEXEC) })?;
-    // SAFETY: the kernel has filled in well-formed headers, and CMSG_NXTHDR stays within.
+    // SAFETY: the kernel has filled in well-formed headers, and CMSG_NXTHDR stays within them.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&message);
         while let Some(part) = header.as_ref() {

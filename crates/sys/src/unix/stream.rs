@@ -1,25 +1,25 @@
-//! Reading and writing byte streams, without the program ever getting a SIGPIPE.
+//! Reads and writes byte streams, without raising SIGPIPE.
 
 use crate::buffer::{Buffers, Space};
 use crate::platform::buffer::IOV_MAX;
 use crate::{Errno, RawFd, platform};
 use std::mem::MaybeUninit;
 
-/// What kind of file a stream is, as far as reading and writing go.
+/// The kind of file behind a stream, which decides the calls for reading and writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
-    /// A socket, where a flag keeps SIGPIPE away.
+    /// A socket, where a flag prevents SIGPIPE.
     Socket,
-    /// A socket that keeps messages apart.
+    /// A socket that preserves message boundaries.
     Messages,
-    /// A pipe or FIFO, where writing to nobody raises SIGPIPE.
+    /// A pipe or FIFO, where writing without a reader raises SIGPIPE.
     Pipe,
     /// A terminal or some other device.
     Device,
 }
 
 impl Transport {
-    /// What an open descriptor is.
+    /// The kind of an open descriptor.
     pub fn of(fd: RawFd) -> Result<Transport, Errno> {
         Ok(match crate::fd::file_type(fd)? {
             libc::S_IFSOCK => match crate::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)? {
@@ -31,7 +31,7 @@ impl Transport {
         })
     }
 
-    /// Whether it is a socket, of whatever kind.
+    /// Whether it is a socket of either kind.
     #[inline]
     pub fn is_socket(self) -> bool {
         matches!(self, Transport::Socket | Transport::Messages)
@@ -50,9 +50,9 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
     }
 }
 
-/// Reads once into `room`. Zero is the end. For a socket, `recv` has less of the kernel to go
-/// through than `read`, which is for files of all kinds and also reads what a program has put in
-/// a socket's place.
+/// Reads once into `room`. Zero is the end. For a socket, `recv` is a shorter path through the
+/// kernel than `read`, which is the fallback if the program has replaced the socket by another
+/// file.
 #[inline]
 pub fn read<'a>(
     fd: RawFd,
@@ -61,7 +61,7 @@ pub fn read<'a>(
 ) -> Result<usize, Errno> {
     let room = room.into();
     if transport.is_socket() {
-        // SAFETY: the room is writable.
+        // SAFETY: the buffer is writable.
         match retry(|| unsafe { libc::recv(fd, room.base(), room.len(), 0) }) {
             Err(Errno::ENOTSOCK) => {}
             received => return received,
@@ -71,19 +71,19 @@ pub fn read<'a>(
     retry(|| unsafe { libc::read(fd, room.base(), room.len()) })
 }
 
-/// Writes once from the front of `buffers` and returns how many bytes went. The buffers
-/// themselves are left as they are.
+/// Writes once from the front of `buffers` and returns the number of bytes written. The buffers
+/// stay unchanged.
 #[inline]
 pub fn write(fd: RawFd, buffers: &Buffers, transport: Transport) -> Result<usize, Errno> {
     let iovecs = buffers.iovecs();
     write_iovecs(fd, &iovecs[..iovecs.len().min(IOV_MAX)], transport)
 }
 
-/// As many buffers of several writes as are put together for one call.
+/// The most buffers of several writes that are joined for one call.
 const JOINED: usize = 64;
 
-/// As [`write()`], from all of `several` one after the other, or from as many of their buffers as
-/// go into one call.
+/// As [`write()`], from all of `several` in order, or from as many of their buffers as one call
+/// takes.
 pub fn write_joined<'a>(
     fd: RawFd,
     several: impl Iterator<Item = &'a Buffers>,
@@ -104,7 +104,7 @@ const EMPTY: libc::iovec = libc::iovec {
     iov_len: 0,
 };
 
-/// As [`write()`], but no more than `limit` bytes, as if the kernel had room for no more.
+/// As [`write()`], but at most `limit` bytes, as if the kernel had room for no more.
 #[cold]
 pub fn write_part(
     fd: RawFd,
@@ -123,17 +123,17 @@ pub fn write_part(
     write_iovecs(fd, &[part], transport)
 }
 
-/// Inlined where every write goes by, whatever the rare one does; and so is `send`.
+/// Inlined into every write for speed, and so is `send`.
 #[inline(always)]
 fn write_iovecs(fd: RawFd, iovecs: &[libc::iovec], transport: Transport) -> Result<usize, Errno> {
     match transport {
         Transport::Socket | Transport::Messages => match send(fd, iovecs) {
-            // The program has put another file in its place.
+            // The program has replaced the socket by another file.
             Err(Errno::ENOTSOCK) => write_to_pipe(fd, iovecs),
             sent => sent,
         },
         Transport::Pipe => write_to_pipe(fd, iovecs),
-        // SAFETY: whoever made the buffers vouches for them.
+        // SAFETY: `Buffers::new`'s caller guarantees the buffers.
         Transport::Device => retry(|| unsafe { writev(fd, iovecs) }),
     }
 }
@@ -141,7 +141,7 @@ fn write_iovecs(fd: RawFd, iovecs: &[libc::iovec], transport: Transport) -> Resu
 #[inline(always)]
 fn send(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
     if let [one] = iovecs {
-        // SAFETY: whoever made the buffers vouches for them.
+        // SAFETY: `Buffers::new`'s caller guarantees the buffers.
         return retry(|| unsafe { libc::send(fd, one.iov_base, one.iov_len, libc::MSG_NOSIGNAL) });
     }
     // SAFETY: all zeros are a valid message.
@@ -156,21 +156,21 @@ fn send(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
 ///
 /// The buffers are readable.
 unsafe fn writev(fd: RawFd, iovecs: &[libc::iovec]) -> isize {
-    // SAFETY: the caller vouches for them.
+    // SAFETY: the caller guarantees the buffers.
     unsafe { libc::writev(fd, iovecs.as_ptr(), iovecs.len() as libc::c_int) }
 }
 
 #[inline(never)]
 fn write_to_pipe(fd: RawFd, iovecs: &[libc::iovec]) -> Result<usize, Errno> {
-    // SAFETY: whoever made the buffers vouches for them.
+    // SAFETY: `Buffers::new`'s caller guarantees the buffers.
     if let Some(written) = unsafe { platform::stream::write_without_sigpipe(fd, iovecs) } {
         return written;
     }
-    // SAFETY: whoever made the buffers vouches for them.
+    // SAFETY: `Buffers::new`'s caller guarantees the buffers.
     without_sigpipe(|| retry(|| unsafe { writev(fd, iovecs) }))
 }
 
-/// Holds SIGPIPE back during a call, and takes it off if the call has raised it.
+/// Blocks SIGPIPE during a call, and discards it if the call has raised it.
 fn without_sigpipe(call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize, Errno> {
     let mut sigpipe = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
@@ -184,7 +184,7 @@ fn without_sigpipe(call: impl FnOnce() -> Result<usize, Errno>) -> Result<usize,
         libc::sigismember(pending.as_ptr(), libc::SIGPIPE) == 1
     };
     let result = call();
-    // SAFETY: as above. A signal that the program had coming before is left to it.
+    // SAFETY: as above. A signal that was pending before the call stays pending.
     unsafe {
         if result == Err(Errno::EPIPE) && !was_pending {
             let now = crate::timespec(0);
@@ -206,7 +206,7 @@ mod tests {
             let error = errors.get(calls);
             calls += 1;
             error.map_or(7, |&error| {
-                // SAFETY: the address is this thread's own errno.
+                // SAFETY: the address is that of this thread's errno.
                 unsafe { *crate::platform::errno::location() = error };
                 -1
             })

@@ -1,14 +1,14 @@
 //! Locks of the C library, in memory that C programs own:
 //! <https://man7.org/linux/man-pages/man7/pthreads.7.html>.
 //!
-//! Each type here has the layout of its pthread counterpart, since a C program may make one
-//! with `uv_mutex_init` and use it with `pthread_mutex_lock`. A reference to one of them
-//! stands for an object that was initialised and not yet destroyed. All state is inside an
-//! `UnsafeCell`, as other threads change it while we look.
+//! Each type here has the layout of its pthread counterpart, since a C program may initialise one
+//! with `uv_mutex_init` and use it with `pthread_mutex_lock`. A reference stands for an object that
+//! is initialised and not yet destroyed. All state is inside an `UnsafeCell`, as other threads
+//! change it at any time.
 //!
-//! An operation that the C library refuses here is a bug of the program (a lock destroyed
-//! while held, a semaphore beyond its limit). There is no way to report it, so it ends the
-//! process, as libuv's does.
+//! An operation that the C library refuses is a bug of the program (destroying a held lock, or
+//! raising a semaphore beyond its limit). These functions cannot report it, so they abort the
+//! process, as libuv does.
 
 use crate::{Errno, check, timespec};
 use std::cell::UnsafeCell;
@@ -23,7 +23,7 @@ pub(crate) fn check_number(number: c_int) -> Result<(), Errno> {
     }
 }
 
-/// Ends the process if the C library refused an operation that cannot fail in a correct program.
+/// Aborts the process if the C library refused an operation that cannot fail in a correct program.
 fn expect(result: Result<(), Errno>) {
     if result.is_err() {
         std::process::abort();
@@ -36,7 +36,7 @@ macro_rules! wrapper {
         #[repr(transparent)]
         pub struct $name(UnsafeCell<$pthread>);
 
-        // SAFETY: being used by several threads at once is what the type is for.
+        // SAFETY: pthread's types are made for use by several threads at once.
         unsafe impl Sync for $name {}
 
         impl std::fmt::Debug for $name {
@@ -79,15 +79,16 @@ wrapper!(
 );
 
 impl Mutex {
-    /// Makes a mutex in the given memory. A thread that holds a recursive one may lock it again.
+    /// Initialises a mutex in the given memory. A thread that holds a recursive one may lock it
+    /// again.
     pub fn init(memory: &mut MaybeUninit<Mutex>, recursive: bool) -> Result<(), Errno> {
         let memory = memory.as_mut_ptr().cast();
         if !recursive {
-            // SAFETY: there is room for a mutex, and null asks for the default kind.
+            // SAFETY: the memory has room for a mutex, and null means the default kind.
             return check_number(unsafe { libc::pthread_mutex_init(memory, std::ptr::null()) });
         }
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: there is room for the attributes, which are destroyed once they have served.
+        // SAFETY: the variable has room for the attributes, which are destroyed after use.
         unsafe {
             check_number(libc::pthread_mutexattr_init(attributes.as_mut_ptr()))?;
             let kind = libc::PTHREAD_MUTEX_RECURSIVE;
@@ -101,11 +102,11 @@ impl Mutex {
         }
     }
 
-    /// Ends the mutex's life.
+    /// Destroys the mutex.
     ///
     /// # Safety
     ///
-    /// Nobody uses the mutex again before it is initialised anew.
+    /// The mutex is not used again before it is initialised again.
     pub unsafe fn destroy(&self) {
         // SAFETY: a reference stands for a live mutex.
         expect(check_number(unsafe {
@@ -113,7 +114,7 @@ impl Mutex {
         }));
     }
 
-    /// Waits until nobody else holds the mutex, and takes it.
+    /// Locks the mutex, after waiting for its holder.
     #[inline]
     pub fn lock(&self) {
         // SAFETY: a reference stands for a live mutex.
@@ -122,24 +123,24 @@ impl Mutex {
         }));
     }
 
-    /// Takes the mutex if nobody else holds it, and says `EBUSY` otherwise.
+    /// Locks the mutex, or returns `EBUSY` if it is held.
     pub fn try_lock(&self) -> Result<(), Errno> {
         // SAFETY: a reference stands for a live mutex.
         busy_or_abort(unsafe { libc::pthread_mutex_trylock(self.0.get()) })
     }
 
-    /// Lets go of the mutex.
+    /// Unlocks the mutex.
     #[inline]
     pub fn unlock(&self) {
-        // SAFETY: a reference stands for a live mutex. That the caller holds it is not needed
-        // for soundness here: the mutex guards nothing of ours.
+        // SAFETY: a reference stands for a live mutex. Soundness does not depend on the caller
+        // holding the mutex, which guards no Rust data.
         expect(check_number(unsafe {
             libc::pthread_mutex_unlock(self.0.get())
         }));
     }
 }
 
-/// What an attempt to take a lock may answer: done, or that it is held.
+/// The result of an attempt to lock: success or `EBUSY`.
 fn busy_or_abort(number: c_int) -> Result<(), Errno> {
     match number {
         0 => Ok(()),
@@ -149,18 +150,18 @@ fn busy_or_abort(number: c_int) -> Result<(), Errno> {
 }
 
 impl RwLock {
-    /// Makes a read-write lock in the given memory.
+    /// Initialises a read-write lock in the given memory.
     pub fn init(memory: &mut MaybeUninit<RwLock>) -> Result<(), Errno> {
         let memory = memory.as_mut_ptr().cast();
-        // SAFETY: there is room for the lock, and null asks for the default kind.
+        // SAFETY: the memory has room for the lock, and null means the default kind.
         check_number(unsafe { libc::pthread_rwlock_init(memory, std::ptr::null()) })
     }
 
-    /// Ends the lock's life.
+    /// Destroys the lock.
     ///
     /// # Safety
     ///
-    /// Nobody uses the lock again before it is initialised anew.
+    /// The lock is not used again before it is initialised again.
     pub unsafe fn destroy(&self) {
         // SAFETY: a reference stands for a live lock.
         expect(check_number(unsafe {
@@ -168,7 +169,7 @@ impl RwLock {
         }));
     }
 
-    /// Waits until there is no writer, and becomes a reader.
+    /// Locks for reading, after waiting for a writer.
     pub fn read_lock(&self) {
         // SAFETY: a reference stands for a live lock.
         expect(check_number(unsafe {
@@ -176,13 +177,13 @@ impl RwLock {
         }));
     }
 
-    /// Becomes a reader if there is no writer, and says `EBUSY` otherwise.
+    /// Locks for reading, or returns `EBUSY` if there is a writer.
     pub fn try_read_lock(&self) -> Result<(), Errno> {
         // SAFETY: a reference stands for a live lock.
         busy_or_abort(unsafe { libc::pthread_rwlock_tryrdlock(self.0.get()) })
     }
 
-    /// Waits until there are neither readers nor a writer, and becomes the writer.
+    /// Locks for writing, after waiting for readers and a writer.
     pub fn write_lock(&self) {
         // SAFETY: a reference stands for a live lock.
         expect(check_number(unsafe {
@@ -190,13 +191,13 @@ impl RwLock {
         }));
     }
 
-    /// Becomes the writer if the lock is free, and says `EBUSY` otherwise.
+    /// Locks for writing, or returns `EBUSY` if the lock is held.
     pub fn try_write_lock(&self) -> Result<(), Errno> {
         // SAFETY: a reference stands for a live lock.
         busy_or_abort(unsafe { libc::pthread_rwlock_trywrlock(self.0.get()) })
     }
 
-    /// Lets go of the lock, whichever way it was taken.
+    /// Unlocks a read or write lock.
     pub fn unlock(&self) {
         // SAFETY: as for a mutex.
         expect(check_number(unsafe {
@@ -206,40 +207,40 @@ impl RwLock {
 }
 
 impl Semaphore {
-    /// Makes a semaphore that stands at `value` in the given memory.
+    /// Initialises a semaphore with `value` in the given memory.
     pub fn init(memory: &mut MaybeUninit<Semaphore>, value: c_uint) -> Result<(), Errno> {
-        // SAFETY: there is room for the semaphore. It is not shared between processes.
+        // SAFETY: the memory has room for the semaphore, which is not shared between processes.
         check(unsafe { libc::sem_init(memory.as_mut_ptr().cast(), 0, value) }).map(drop)
     }
 
-    /// Ends the semaphore's life.
+    /// Destroys the semaphore.
     ///
     /// # Safety
     ///
-    /// Nobody uses the semaphore again before it is initialised anew.
+    /// The semaphore is not used again before it is initialised again.
     pub unsafe fn destroy(&self) {
         // SAFETY: a reference stands for a live semaphore.
         expect(check(unsafe { libc::sem_destroy(self.0.get()) }).map(drop));
     }
 
-    /// Adds one, which lets somebody go on who waits.
+    /// Increments the semaphore, which wakes a waiting thread.
     pub fn post(&self) {
         // SAFETY: a reference stands for a live semaphore.
         expect(check(unsafe { libc::sem_post(self.0.get()) }).map(drop));
     }
 
-    /// Waits until the semaphore stands above zero, and takes one.
+    /// Waits until the semaphore is above zero, and decrements it.
     pub fn wait(&self) {
         // SAFETY: a reference stands for a live semaphore.
         while let Err(error) = check(unsafe { libc::sem_wait(self.0.get()) }) {
-            // A signal handler ran meanwhile; the wait goes on.
+            // A signal handler interrupted the wait, which continues.
             if error != Errno::EINTR {
                 std::process::abort();
             }
         }
     }
 
-    /// Takes one if the semaphore stands above zero, and says `EAGAIN` otherwise.
+    /// Decrements the semaphore if it is above zero, or returns `EAGAIN`.
     pub fn try_wait(&self) -> Result<(), Errno> {
         loop {
             // SAFETY: a reference stands for a live semaphore.
@@ -253,17 +254,17 @@ impl Semaphore {
     }
 }
 
-/// When a wait that begins now ends. One that would end beyond the clock's end never does.
+/// The deadline of a wait that begins now, saturating at the clock's maximum.
 fn due(now_ns: u64, timeout_ns: u64) -> libc::timespec {
     timespec(now_ns.saturating_add(timeout_ns))
 }
 
 impl Condition {
-    /// Makes a condition variable in the given memory.
+    /// Initialises a condition variable in the given memory.
     pub fn init(memory: &mut MaybeUninit<Condition>) -> Result<(), Errno> {
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: there is room for the condition and its attributes, which are destroyed
-        // once they have served.
+        // SAFETY: both have room for the condition and its attributes, which are destroyed after
+        // use.
         unsafe {
             check_number(libc::pthread_condattr_init(attributes.as_mut_ptr()))?;
             let clock = libc::CLOCK_MONOTONIC;
@@ -277,11 +278,11 @@ impl Condition {
         }
     }
 
-    /// Ends the condition's life.
+    /// Destroys the condition.
     ///
     /// # Safety
     ///
-    /// Nobody uses the condition again before it is initialised anew.
+    /// The condition is not used again before it is initialised again.
     pub unsafe fn destroy(&self) {
         // SAFETY: a reference stands for a live condition.
         expect(check_number(unsafe {
@@ -289,7 +290,7 @@ impl Condition {
         }));
     }
 
-    /// Wakes one thread that waits.
+    /// Wakes one waiting thread.
     pub fn signal(&self) {
         // SAFETY: a reference stands for a live condition.
         expect(check_number(unsafe {
@@ -297,7 +298,7 @@ impl Condition {
         }));
     }
 
-    /// Wakes all threads that wait.
+    /// Wakes all waiting threads.
     pub fn broadcast(&self) {
         // SAFETY: a reference stands for a live condition.
         expect(check_number(unsafe {
@@ -305,7 +306,7 @@ impl Condition {
         }));
     }
 
-    /// Lets go of the mutex, waits, and takes the mutex again. May return without a signal.
+    /// Unlocks the mutex, waits, and locks the mutex again. Wake-ups may be spurious.
     pub fn wait(&self, mutex: &Mutex) {
         // SAFETY: references stand for live objects.
         expect(check_number(unsafe {
@@ -313,7 +314,7 @@ impl Condition {
         }));
     }
 
-    /// As [`wait`](Condition::wait), but gives up with `ETIMEDOUT` after `timeout_ns`.
+    /// As [`wait`](Condition::wait), but returns `ETIMEDOUT` after `timeout_ns`.
     pub fn wait_for(&self, mutex: &Mutex, timeout_ns: u64) -> Result<(), Errno> {
         let due = due(crate::clock::monotonic_ns(), timeout_ns);
         // SAFETY: references stand for live objects, and `due` lives through the call.
@@ -326,19 +327,18 @@ impl Condition {
 }
 
 impl Barrier {
-    /// Makes a barrier for `count` threads in the given memory.
+    /// Initialises a barrier for `count` threads in the given memory.
     pub fn init(memory: &mut MaybeUninit<Barrier>, count: c_uint) -> Result<(), Errno> {
         let memory = memory.as_mut_ptr().cast();
-        // SAFETY: there is room for the barrier, and null asks for the default kind.
+        // SAFETY: the memory has room for the barrier, and null means the default kind.
         check_number(unsafe { libc::pthread_barrier_init(memory, std::ptr::null(), count) })
     }
 
-    /// Ends the barrier's life, once the threads that are on their way out of
-    /// [`wait`](Barrier::wait) have left.
+    /// Destroys the barrier, after waiting for threads that are leaving [`wait`](Barrier::wait).
     ///
     /// # Safety
     ///
-    /// Nobody uses the barrier again before it is initialised anew.
+    /// The barrier is not used again before it is initialised again.
     pub unsafe fn destroy(&self) {
         // SAFETY: a reference stands for a live barrier.
         expect(check_number(unsafe {
@@ -346,7 +346,7 @@ impl Barrier {
         }));
     }
 
-    /// Waits until as many threads wait as the barrier is for. One of them is told `true`.
+    /// Waits until the barrier's number of threads wait. Returns `true` to one of them.
     pub fn wait(&self) -> bool {
         // SAFETY: a reference stands for a live barrier.
         match unsafe { libc::pthread_barrier_wait(self.0.get()) } {
@@ -358,7 +358,7 @@ impl Barrier {
 }
 
 impl Once {
-    /// Runs `callback` unless that has happened already, and returns once it has.
+    /// Runs `callback` unless it has run already, and returns after it has run.
     pub fn call(&self, callback: extern "C" fn()) {
         // SAFETY: a reference stands for a guard that was initialised statically.
         expect(check_number(unsafe {
@@ -367,21 +367,21 @@ impl Once {
     }
 }
 
-/// The name of a variable of which each thread has its own.
+/// The key of a thread-local variable.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug)]
 pub struct LocalKey(libc::pthread_key_t);
 
 impl LocalKey {
-    /// Makes a key whose value is null in every thread.
+    /// Creates a key whose value is null in every thread.
     pub fn create() -> Result<LocalKey, Errno> {
         let mut key = 0;
-        // SAFETY: there is room for the key, and no destructor is given.
+        // SAFETY: `key` has room for the key, and there is no destructor.
         check_number(unsafe { libc::pthread_key_create(&mut key, None) })?;
         Ok(LocalKey(key))
     }
 
-    /// Gives the key back; what it named in each thread is forgotten.
+    /// Deletes the key, and with it the value of each thread.
     pub fn delete(self) {
         // SAFETY: the C library refuses a key that is not in use.
         expect(check_number(unsafe { libc::pthread_key_delete(self.0) }));
@@ -389,7 +389,7 @@ impl LocalKey {
 
     /// The calling thread's value.
     pub fn get(self) -> *mut c_void {
-        // SAFETY: any number is allowed as a key; one that is not in use names null.
+        // SAFETY: any number is allowed as a key; an unused key has the value null.
         unsafe { libc::pthread_getspecific(self.0) }
     }
 
@@ -399,7 +399,7 @@ impl LocalKey {
         reason = "the value is stored, and never followed"
     )]
     pub fn set(self, value: *mut c_void) {
-        // SAFETY: the C library refuses a key that is not in use, and does not follow the value.
+        // SAFETY: the C library refuses an unused key, and does not follow the value.
         expect(check_number(unsafe {
             libc::pthread_setspecific(self.0, value)
         }));
@@ -415,7 +415,7 @@ mod tests {
         for recursive in [false, true] {
             let mut memory = MaybeUninit::uninit();
             Mutex::init(&mut memory, recursive).unwrap();
-            // SAFETY: it was just initialised.
+            // SAFETY: `init` has just initialised the mutex.
             let mutex = unsafe { memory.assume_init_ref() };
             mutex.lock();
             assert_eq!(mutex.try_lock().is_ok(), recursive);
@@ -423,7 +423,7 @@ mod tests {
                 mutex.unlock();
             }
             mutex.unlock();
-            // SAFETY: not used again.
+            // SAFETY: the mutex is not used again.
             unsafe { mutex.destroy() };
         }
     }

@@ -1,10 +1,9 @@
-//! Terminals: their settings, their size, and a second way into them.
+//! Terminals: their settings and size, and opening them a second time.
 //! <https://man7.org/linux/man-pages/man3/termios.3.html>
 //!
-//! One terminal's settings are remembered for the whole process, so that a program can put
-//! them back when it ends, from a signal handler too. They are guarded by a flag that is
-//! never waited for in [`reset`]: a signal handler that finds it taken has interrupted the
-//! very thread that holds it.
+//! The settings of one terminal are remembered for the whole process, so that a program can restore
+//! them when it ends, even from a signal handler. A flag guards them. [`reset`] never waits for the
+//! flag: a signal handler that finds it set may have interrupted the thread that has set it.
 
 use crate::fd::{self, Descriptor};
 use crate::{Errno, RawFd, check, platform};
@@ -29,7 +28,7 @@ impl std::fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// What the terminal is set to.
+    /// The terminal's present settings.
     pub fn of(fd: RawFd) -> Result<Settings, Errno> {
         let mut termios = MaybeUninit::uninit();
         // SAFETY: tcgetattr fills `termios` or fails.
@@ -38,14 +37,14 @@ impl Settings {
         Ok(Settings(unsafe { termios.assume_init() }))
     }
 
-    /// Sets the terminal at once, without waiting for what is being written.
+    /// Applies the settings at once, without waiting for pending output.
     pub fn apply(&self, fd: RawFd) -> Result<(), Errno> {
         // SAFETY: the settings live through the call.
         retry(|| unsafe { libc::tcsetattr(fd, libc::TCSANOW, &self.0) })
     }
 
-    /// These settings for a program that reads keys one by one and draws its own echo. A
-    /// line feed that it writes still begins a new line at the left.
+    /// These settings in raw mode: for a program that reads single keys and draws its own echo. A
+    /// line feed in its output still starts a new line at the left.
     pub fn raw(mut self) -> Settings {
         let Settings(termios) = &mut self;
         termios.c_iflag &= !(libc::BRKINT | libc::ICRNL | libc::INPCK | libc::ISTRIP | libc::IXON);
@@ -57,7 +56,7 @@ impl Settings {
         self
     }
 
-    /// These settings for bytes that are nobody's to change, in both directions.
+    /// These settings in binary mode: bytes pass unchanged in both directions.
     pub fn binary(mut self) -> Settings {
         // SAFETY: the settings are valid, and stay so.
         unsafe { libc::cfmakeraw(&mut self.0) };
@@ -85,11 +84,11 @@ pub fn size(fd: RawFd) -> Result<(u16, u16), Errno> {
     Ok((size.ws_col, size.ws_row))
 }
 
-/// Opens the terminal behind a descriptor once more, for the same directions, so that this
-/// can be made non-blocking without its becoming so for everybody who has inherited it.
+/// Opens the terminal behind a descriptor a second time, with the same access mode, so that making
+/// the new descriptor non-blocking does not affect processes that have inherited the old one.
 ///
-/// `None` if that is impossible: the controlling side of a pseudo-terminal has no second
-/// way in, and the terminal may be another user's.
+/// `None` if that is impossible: the controlling side of a pseudo-terminal cannot be opened again,
+/// and the terminal may belong to another user.
 pub fn reopen(fd: RawFd) -> Option<Descriptor> {
     if platform::terminal::is_controller(fd) {
         return None;
@@ -107,7 +106,7 @@ pub fn reopen(fd: RawFd) -> Option<Descriptor> {
 fn open(path: &CStr, flags: libc::c_int) -> Option<Descriptor> {
     // SAFETY: the path is a C string.
     let opened = check(unsafe { libc::open(path.as_ptr(), flags) }).ok()?;
-    // SAFETY: the kernel just made this descriptor for us alone.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
     Some(unsafe { Descriptor::adopt(opened) })
 }
 
@@ -120,13 +119,13 @@ fn name(fd: RawFd, room: &mut [u8]) -> Option<&CStr> {
     }
 }
 
-/// The terminal that the process has changed first, and how it was.
+/// The first terminal that the process has changed, and its settings before that.
 struct Remembered {
     taken: AtomicBool,
     terminal: UnsafeCell<Option<(RawFd, Settings)>>,
 }
 
-// SAFETY: the terminal is looked at and changed by whoever has set `taken` only.
+// SAFETY: only the thread that has set `taken` accesses the terminal.
 unsafe impl Sync for Remembered {}
 
 static REMEMBERED: Remembered = Remembered {
@@ -135,20 +134,19 @@ static REMEMBERED: Remembered = Remembered {
 };
 
 impl Remembered {
-    /// Lends the terminal to `f`, or returns `None` if somebody has it. Async-signal-safe if
-    /// `f` is.
+    /// Passes the terminal to `f`, or returns `None` if it is in use. Async-signal-safe if `f` is.
     fn try_with<R>(&self, f: impl FnOnce(&mut Option<(RawFd, Settings)>) -> R) -> Option<R> {
         if self.taken.swap(true, Ordering::Acquire) {
             return None;
         }
-        // SAFETY: the flag was not set, and is now; nobody else has the terminal until it
-        // is not.
+        // SAFETY: this thread has just set the flag, so nothing else accesses the terminal until it
+        // is cleared.
         let result = f(unsafe { &mut *self.terminal.get() });
         self.taken.store(false, Ordering::Release);
         Some(result)
     }
 
-    /// Lends the terminal to `f`, which takes no longer than a few instructions.
+    /// Passes the terminal to `f`, which takes only a few instructions.
     fn with<R>(&self, mut f: impl FnMut(&mut Option<(RawFd, Settings)>) -> R) -> R {
         loop {
             if let Some(result) = self.try_with(&mut f) {
@@ -159,25 +157,24 @@ impl Remembered {
     }
 }
 
-/// Remembers how a terminal was before it was changed, unless one is remembered already.
+/// Remembers a terminal's original settings, unless a terminal is remembered already.
 pub fn remember(fd: RawFd, settings: Settings) {
     REMEMBERED.with(|terminal| {
         terminal.get_or_insert((fd, settings));
     });
 }
 
-/// Forgets the terminal, if it is the one that is remembered: the number may soon be
-/// somebody else's. Whether it was.
+/// Forgets the terminal, if it is the remembered one: its number may soon be reused. Returns
+/// whether it was.
 pub fn forget(fd: RawFd) -> bool {
     REMEMBERED.with(|terminal| terminal.take_if(|(known, _)| *known == fd).is_some())
 }
 
-/// Puts the remembered terminal's settings back, if there is one. Async-signal-safe: it takes
-/// no lock and leaves `errno` as it found it. `EBUSY` if the settings are being remembered
-/// at this moment.
+/// Restores the remembered terminal's settings, if there is one. Async-signal-safe: it takes no
+/// lock and preserves `errno`. `EBUSY` if the settings are in use at this moment.
 pub fn reset() -> Result<(), Errno> {
     let errno = platform::errno::location();
-    // SAFETY: the location is valid for the calling thread; the value is put back below.
+    // SAFETY: the address is valid on the calling thread; the value is restored below.
     let saved = unsafe { *errno };
     let result = REMEMBERED.try_with(|terminal| match terminal {
         Some((fd, settings)) => settings.apply(*fd),

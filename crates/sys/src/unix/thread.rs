@@ -1,8 +1,8 @@
 //! Threads: <https://man7.org/linux/man-pages/man7/pthreads.7.html>.
 //!
-//! Threads are named by the C library's own identifiers, since C programs mix libuv's calls
-//! with pthread's. An identifier is valid from the thread's start until it has been joined,
-//! or has ended after being detached; who passes one vouches for that.
+//! Threads go by the C library's identifiers, since C programs mix libuv's calls with pthread's. An
+//! identifier is valid from the thread's start until it has been joined, or has ended after being
+//! detached; the caller guarantees a valid one.
 
 use crate::fallible::Arc;
 use crate::platform;
@@ -19,23 +19,23 @@ pub use crate::platform::thread::{
 /// The C library's identifier of a thread.
 pub type ThreadId = libc::pthread_t;
 
-/// What a thread runs, as libuv declares it.
+/// A thread's function, as libuv declares it.
 pub type Entry = unsafe extern "C" fn(*mut c_void);
 
-/// The stack of a thread when the limit on the main thread's stack says nothing useful.
+/// The stack size when the limit on the main thread's stack is not usable.
 const FALLBACK_STACK_SIZE: usize = 2 << 20;
 
-/// The smallest stack that a thread can start on. The C library knows at run time how much
-/// room the processor's registers take when a signal arrives.
+/// The smallest stack that a thread can start on. The C library knows at run time how much memory
+/// the processor's registers take when a signal arrives.
 fn min_stack_size() -> usize {
-    // SAFETY: sysconf takes no pointers; it answers −1 if it does not know.
+    // SAFETY: sysconf takes no pointers; it returns −1 for an unknown value.
     let known = unsafe { libc::sysconf(libc::_SC_THREAD_STACK_MIN) };
     usize::try_from(known)
         .unwrap_or(0)
         .max(libc::PTHREAD_STACK_MIN)
 }
 
-/// Threads get as much stack as the main thread may have, in whole pages.
+/// The limit on the main thread's stack, in whole pages.
 fn default_stack_size() -> usize {
     let pages = |size: usize| size - size % rustix::param::page_size();
     match getrlimit(Resource::Stack).current {
@@ -44,7 +44,7 @@ fn default_stack_size() -> usize {
     }
 }
 
-/// A request for a stack, rounded up to whole pages and to what is possible at all.
+/// A requested stack size, rounded up to whole pages and the minimum.
 fn stack_size(requested: usize) -> Result<usize, Errno> {
     match requested {
         0 => Ok(default_stack_size()),
@@ -66,16 +66,16 @@ pub unsafe fn create(
     argument: *mut c_void,
 ) -> Result<ThreadId, Errno> {
     let stack_size = self::stack_size(stack_size)?;
-    // SAFETY: the two types differ in that the C library expects a result, which nobody asks
-    // for: `join` passes null. Calling through the other type leaves it undefined what the
-    // result is, and nothing else, in every calling convention of these systems. With a function of
-    // ours in between, `pthread_exit` in the callback would have to unwind through Rust.
+    // SAFETY: the two types differ only in the result that the C library expects and `join` ignores
+    // by passing null. Calling through the other type leaves only the result undefined, in every
+    // calling convention of these systems. With a Rust function in between, `pthread_exit` in the
+    // callback would have to unwind through Rust.
     let entry =
         unsafe { std::mem::transmute::<Entry, extern "C" fn(*mut c_void) -> *mut c_void>(entry) };
     let mut thread = MaybeUninit::uninit();
     let mut attributes = MaybeUninit::uninit();
-    // SAFETY: there is room for the attributes and the identifier; the attributes are
-    // destroyed once they have served; the caller vouches for the entry.
+    // SAFETY: the variables have room for the attributes and the identifier; the attributes are
+    // destroyed after use; the caller guarantees the entry.
     unsafe {
         check_number(libc::pthread_attr_init(attributes.as_mut_ptr()))?;
         let sized = libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack_size);
@@ -93,24 +93,24 @@ pub unsafe fn create(
     }
 }
 
-/// What a thread of ours runs.
+/// The code and data of one of this library's threads.
 pub trait Body: Send + Sync + 'static {
     /// The thread's name.
     const NAME: &CStr;
 
-    /// The life of the thread.
+    /// Runs on the thread.
     fn run(&self);
 }
 
-/// A thread of ours. Unlike one of the standard library's it keeps nothing on its stack that
-/// only it knows of, which a child made by `fork`, where it is gone, would have lost.
+/// One of this library's threads. Unlike a thread of the standard library, it keeps no data on its
+/// stack only: a child made by `fork`, which lacks the thread, would leak that.
 #[derive(Debug)]
 pub struct Thread<T> {
     id: ThreadId,
     body: Arc<T>,
 }
 
-// SAFETY: the C library's identifier, a pointer in some, may be used on any thread.
+// SAFETY: the C library's identifier may be used on any thread, even where it is a pointer.
 unsafe impl<T: Send + Sync> Send for Thread<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Thread<T> {}
@@ -119,34 +119,34 @@ impl<T: Body> Thread<T> {
     /// Starts a thread on a stack of at least `stack_size` bytes.
     pub fn start(stack_size: usize, body: Arc<T>) -> Result<Thread<T>, Errno> {
         unsafe extern "C" fn main<T: Body>(body: *mut c_void) {
-            // SAFETY: `start` has handed over one hold on the body.
+            // SAFETY: `start` has passed one reference to the body.
             let body = unsafe { Arc::from_raw(body.cast_const().cast::<T>()) };
-            // Threads can do without names.
+            // A thread without a name works as well.
             let _ = set_name(T::NAME);
             body.run();
         }
         let argument = Arc::into_raw(body.clone());
-        // SAFETY: the entry is made for such an argument, which may be used by all threads.
+        // SAFETY: the entry takes such an argument, which all threads may use.
         match unsafe { create(stack_size, main::<T>, argument.cast_mut().cast()) } {
             Ok(id) => Ok(Thread { id, body }),
             Err(error) => {
-                // SAFETY: no thread has been started that would have taken it.
+                // SAFETY: no thread has been started that would own the reference.
                 drop(unsafe { Arc::from_raw(argument) });
                 Err(error)
             }
         }
     }
 
-    /// What the thread runs.
+    /// The thread's body.
     pub fn body(&self) -> &T {
         &self.body
     }
 
-    /// Waits until the thread has ended, and returns what it has run. A thread that asks this of
-    /// itself gets it without waiting.
+    /// Waits until the thread has ended, and returns its body. A thread that joins itself does not
+    /// wait.
     pub fn join(self) -> Arc<T> {
-        // SAFETY: the thread is ours, is not detached, and after this nobody knows its name.
-        // Waiting for oneself is an error like any other.
+        // SAFETY: this owns the thread, which is not detached, and its identifier is not used
+        // again. Joining oneself is an ordinary error.
         let _ = unsafe { join(self.id) };
         self.body
     }
@@ -158,27 +158,27 @@ impl<T: Body> Thread<T> {
 ///
 /// The identifier is valid, and is not used again after success.
 pub unsafe fn join(thread: ThreadId) -> Result<(), Errno> {
-    // SAFETY: the caller vouches for the thread; null declines its result.
+    // SAFETY: the caller guarantees the thread; null declines its result.
     check_number(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) })
 }
 
-/// Lets a thread clean up after itself, so that nobody has to join it.
+/// Detaches a thread, which then need not be joined.
 ///
 /// # Safety
 ///
 /// The identifier is valid, and is not used again after success.
 pub unsafe fn detach(thread: ThreadId) -> Result<(), Errno> {
-    // SAFETY: the caller vouches for the thread.
+    // SAFETY: the caller guarantees the thread.
     check_number(unsafe { libc::pthread_detach(thread) })
 }
 
 /// The calling thread.
 pub fn current() -> ThreadId {
-    // SAFETY: it has no arguments and cannot fail.
+    // SAFETY: the function takes no arguments and cannot fail.
     unsafe { libc::pthread_self() }
 }
 
-/// How much a thread is favoured, in libuv's five steps.
+/// A thread's priority, in libuv's five steps.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -190,7 +190,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// From least to most favoured.
+    /// From lowest to highest.
     pub const ALL: [Priority; 5] = [
         Priority::Lowest,
         Priority::BelowNormal,
@@ -199,12 +199,12 @@ impl Priority {
         Priority::Highest,
     ];
 
-    /// Two steps of niceness for one of ours, to both sides of the default.
+    /// Two steps of niceness for each step of priority, on both sides of the default.
     fn niceness(self) -> i32 {
         4 - 2 * self as i32
     }
 
-    /// Quarters of the way from the least to the greatest priority of a scheduling policy.
+    /// The priority as quarters of the range of a scheduling policy.
     fn between(self, min: c_int, max: c_int) -> c_int {
         min + (max - min) * self as c_int / 4
     }
@@ -216,7 +216,7 @@ impl Priority {
 unsafe fn scheduling(thread: ThreadId) -> Result<(c_int, libc::sched_param), Errno> {
     let mut policy = 0;
     let mut parameters = MaybeUninit::uninit();
-    // SAFETY: there is room for both; the caller vouches for the thread.
+    // SAFETY: both variables have room; the caller guarantees the thread.
     unsafe {
         check_number(libc::pthread_getschedparam(
             thread,
@@ -227,14 +227,14 @@ unsafe fn scheduling(thread: ThreadId) -> Result<(c_int, libc::sched_param), Err
     }
 }
 
-/// A thread's priority: its niceness, where the platform has one for it, or what its scheduling policy
-/// calls a priority.
+/// A thread's priority: its niceness, where the platform has one for it, or else its scheduling
+/// policy's priority.
 ///
 /// # Safety
 ///
 /// The identifier is valid.
 pub unsafe fn priority(thread: ThreadId) -> Result<i32, Errno> {
-    // SAFETY: the caller vouches for the thread.
+    // SAFETY: the caller guarantees the thread.
     let (policy, parameters) = unsafe { scheduling(thread) }?;
     match platform::thread::niceness(thread, policy) {
         Some(niceness) => niceness,
@@ -242,13 +242,13 @@ pub unsafe fn priority(thread: ThreadId) -> Result<i32, Errno> {
     }
 }
 
-/// Sets a thread's priority, within what its scheduling policy offers.
+/// Sets a thread's priority, within the range of its scheduling policy.
 ///
 /// # Safety
 ///
 /// The identifier is valid.
 pub unsafe fn set_priority(thread: ThreadId, priority: Priority) -> Result<(), Errno> {
-    // SAFETY: the caller vouches for the thread.
+    // SAFETY: the caller guarantees the thread.
     let (policy, mut parameters) = unsafe { scheduling(thread) }?;
     if let Some(set) = platform::thread::set_niceness(thread, policy, priority.niceness()) {
         return set;
@@ -261,7 +261,7 @@ pub unsafe fn set_priority(thread: ThreadId, priority: Priority) -> Result<(), E
         )
     };
     parameters.sched_priority = priority.between(min, max);
-    // SAFETY: the parameters live through the call; the caller vouches for the thread.
+    // SAFETY: the parameters live through the call; the caller guarantees the thread.
     check_number(unsafe { libc::pthread_setschedparam(thread, policy, &parameters) })
 }
 

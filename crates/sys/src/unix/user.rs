@@ -6,37 +6,37 @@ use crate::{Errno, fallible};
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
 
-/// Where we begin to guess how much room the C library needs for an entry.
+/// The first buffer size for an entry.
 const FIRST_GUESS: usize = 1024;
 
-/// A user as the system knows it.
+/// A user of the system.
 #[derive(Clone, Debug)]
 pub struct User {
-    /// The name to log in with.
+    /// The login name.
     pub name: Vec<u8>,
-    /// The number.
+    /// The user's number.
     pub uid: u32,
-    /// The number of the first group.
+    /// The number of the user's primary group.
     pub gid: u32,
-    /// The program to log in to.
+    /// The login shell.
     pub shell: Vec<u8>,
     /// The home directory.
     pub home: Vec<u8>,
 }
 
-/// A group as the system knows it.
+/// A group of the system.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The name.
     pub name: Vec<u8>,
-    /// The number.
+    /// The group's number.
     pub gid: u32,
-    /// The names of the users that belong to it, other than by their first group.
+    /// The names of its members, except those whose primary group it is.
     pub members: Vec<Vec<u8>>,
 }
 
-/// Calls one of the C library's functions with more and more room until it is satisfied.
-/// `None` of an entry is `ENOENT`.
+/// Calls one of the C library's functions with growing buffers until one suffices. `ENOENT` if
+/// there is no entry.
 fn look_up<Entry, R>(
     call: impl Fn(*mut Entry, *mut c_char, usize, *mut *mut Entry) -> c_int,
     copy: impl FnOnce(&Entry) -> Result<R, Errno>,
@@ -54,8 +54,8 @@ fn look_up<Entry, R>(
             &mut found,
         )) {
             Ok(()) if found.is_null() => return Err(Errno::ENOENT),
-            // SAFETY: the function says that it has filled the entry, whose texts are in
-            // `room`, which lives on.
+            // SAFETY: the function has filled the entry, whose texts are in `room`, which is still
+            // alive.
             Ok(()) => return copy(unsafe { entry.assume_init_ref() }),
             Err(Errno::ERANGE) => size *= 2,
             Err(Errno::EINTR) => {}
@@ -70,7 +70,7 @@ fn look_up<Entry, R>(
 unsafe fn copied(text: *const c_char) -> Result<Vec<u8>, Errno> {
     match text.is_null() {
         true => Ok(Vec::new()),
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller upholds the contract.
         false => fallible::copied(unsafe { CStr::from_ptr(text) }.to_bytes()),
     }
 }
@@ -79,7 +79,7 @@ impl User {
     /// The user with that number, or `ENOENT`.
     pub fn of(uid: u32) -> Result<User, Errno> {
         look_up(
-            // SAFETY: `look_up` gives us room for an entry, for `size` bytes and for a pointer.
+            // SAFETY: `look_up` passes valid pointers to an entry, `size` bytes and a pointer.
             |entry, room, size, found| unsafe { libc::getpwuid_r(uid, entry, room, size, found) },
             // SAFETY: the entry was filled, and its texts are C strings.
             |entry: &libc::passwd| unsafe {
@@ -94,7 +94,7 @@ impl User {
         )
     }
 
-    /// The user that this process acts as.
+    /// The effective user of this process.
     pub fn effective() -> Result<User, Errno> {
         User::of(rustix::process::geteuid().as_raw())
     }
@@ -104,7 +104,7 @@ impl Group {
     /// The group with that number, or `ENOENT`.
     pub fn of(gid: u32) -> Result<Group, Errno> {
         look_up(
-            // SAFETY: `look_up` gives us room for an entry, for `size` bytes and for a pointer.
+            // SAFETY: `look_up` passes valid pointers to an entry, `size` bytes and a pointer.
             |entry, room, size, found| unsafe { libc::getgrgid_r(gid, entry, room, size, found) },
             // SAFETY: the entry was filled, and its texts are C strings; a null ends the members.
             |entry: &libc::group| unsafe {
@@ -151,7 +151,7 @@ mod tests {
                 if size < 100_000 {
                     return libc::ERANGE;
                 }
-                // SAFETY: `look_up` gives room for both.
+                // SAFETY: `look_up` passes valid pointers to both.
                 unsafe {
                     *entry = 7;
                     *found = entry;

@@ -69,7 +69,7 @@ unsafe fn operation(req: *mut uv_fs_t) -> Option<Operation> {
                 let offset = Some((*req).off).filter(|offset| *offset >= 0);
                 // A ring ignores `O_NONBLOCK`, and reads a pipe at any position.
                 let is_alike =
-                    blacklight_sys::fd::may_wait(fd) && (offset.is_none() || io::has_positions(fd));
+                    blacklight_sys::fd::may_wait(fd) && (offset.is_none() || io::is_seekable(fd));
                 if nbufs as usize > MAX_BUFFERS || !is_alike {
                     return None;
                 }
@@ -188,7 +188,7 @@ pub(crate) unsafe fn done(req: *mut uv_fs_t, mut result: Result<u32, Errno>) {
         let result = match (result, stat) {
             (Ok(_), Some(stat)) => ops::store_stat(req, Ok(stat)),
             (Ok(value), None) => Ok(value as isize),
-            (Err(error), _) if op == Some(Op::Close) && file::is_gone_with(error) => Ok(0),
+            (Err(error), _) if op == Some(Op::Close) && file::is_closed_despite(error) => Ok(0),
             (Err(error), _) => Err(error),
         };
         (*req).result = result.unwrap_or_else(|error| error.code() as isize);

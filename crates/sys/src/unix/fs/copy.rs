@@ -1,9 +1,9 @@
-//! Copying between files inside the kernel.
+//! Copies between files inside the kernel.
 //!
-//! There are three ways, tried from the best to the most general one: the platform's `copy_range`,
-//! which may share blocks or copy on the server's side; its `send_file`; and reading and writing.
-//! Which pairs of files each of the first two takes depends on the kernel, the file systems and
-//! filters of system calls, so that a refusal only means that the next way is to be tried.
+//! There are three methods, tried from the best to the most general: the platform's `copy_range`,
+//! which may share blocks or copy on the server; its `send_file`; and reading and writing. Whether
+//! the first two work for a pair of files depends on the kernel, the file systems and filters of
+//! system calls, so a refusal only leads to the next method.
 
 use super::stat::{Stat, Timestamp};
 use super::time::Time;
@@ -13,17 +13,18 @@ use crate::poll::wait_writable;
 use crate::{Errno, RawFd};
 use std::ffi::CStr;
 
-/// How much one round of reading and writing moves.
+/// The number of bytes per read and write.
 const CHUNK: usize = 32 * 1024;
 
-/// Sends up to `len` bytes from `offset` of one file to the position of another, which moves.
-/// Less is no error: it is what the kernel did at once, or all there was. `offset` follows what
-/// was read.
+/// Sends up to `len` bytes from `offset` of one file to the position of another, which advances. A
+/// smaller count is no error: the kernel sent no more at once, or the input ended. `offset`
+/// advances by the bytes read.
 pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result<usize, Errno> {
     match copy_range(output, input, offset, len) {
         Err(error) if is_refusal(error) => {}
-        // Also said of a file that is appended to, unlike by the others. They do not look at the
-        // descriptors if nothing is to be sent, so then it is the answer.
+        // `copy_range` also returns this for a file opened with `O_APPEND`, which the other methods
+        // accept. With nothing to send these do not check the descriptors, so then the error is
+        // final.
         Err(Errno::EBADF) if len > 0 => {}
         result => return result,
     }
@@ -34,13 +35,13 @@ pub fn send(output: RawFd, input: RawFd, offset: &mut i64, len: usize) -> Result
     read_and_write(output, input, offset, len)
 }
 
-/// Waits until a non-blocking descriptor takes more.
+/// Waits until a non-blocking descriptor is writable.
 pub(crate) fn wait_for_room(fd: RawFd) -> Result<(), Errno> {
     retry(|| wait_writable(fd))
 }
 
-/// Copies until `len` bytes are through or the input ends. An error after the first byte shows
-/// in the count only.
+/// Copies until `len` bytes are copied or the input ends. After an error, the bytes copied before
+/// it are the result.
 fn read_and_write(
     output: RawFd,
     input: RawFd,
@@ -49,7 +50,7 @@ fn read_and_write(
 ) -> Result<usize, Errno> {
     let mut buffer = [0u8; CHUNK];
     let mut sent = 0;
-    // Pipes and terminals have no offsets; they are read from where they are.
+    // Pipes and terminals have no offsets; they are read sequentially.
     let mut seekable = true;
     while sent < len {
         let wanted = CHUNK.min(len - sent);
@@ -81,24 +82,24 @@ fn read_and_write(
 
 fn read_at(fd: RawFd, buffer: &mut [u8], offset: i64) -> Result<usize, Errno> {
     let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
-    // SAFETY: the buffer is ours, and any number is allowed as a descriptor.
+    // SAFETY: the buffer is a valid slice, and any number is allowed as a descriptor.
     retry(|| check_bytes(unsafe { libc::pread(fd, start, len, offset) }))
 }
 
 fn read(fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
     let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
-    // SAFETY: the buffer is ours, and any number is allowed as a descriptor.
+    // SAFETY: the buffer is a valid slice, and any number is allowed as a descriptor.
     retry(|| check_bytes(unsafe { libc::read(fd, start, len) }))
 }
 
-/// Writes the whole buffer, and waits where a non-blocking descriptor wants to be waited for.
-/// Returns how much was written besides the result.
+/// Writes the whole buffer, and waits for a non-blocking descriptor where necessary. Returns the
+/// number of bytes written beside the result.
 fn write_all(fd: RawFd, buffer: &[u8]) -> (usize, Result<(), Errno>) {
     let mut written = 0;
     while written < buffer.len() {
         let rest = &buffer[written..];
         let (start, len) = (rest.as_ptr().cast(), rest.len());
-        // SAFETY: the buffer is ours, and any number is allowed as a descriptor.
+        // SAFETY: the buffer is a valid slice, and any number is allowed as a descriptor.
         match retry(|| check_bytes(unsafe { libc::write(fd, start, len) })) {
             Ok(count) => written += count,
             Err(Errno::EAGAIN) => {
@@ -112,28 +113,28 @@ fn write_all(fd: RawFd, buffer: &[u8]) -> (usize, Result<(), Errno>) {
     (written, Ok(()))
 }
 
-/// How to copy a file.
+/// Options for copying a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CopyOptions {
-    /// Fail if there is something at the destination already.
+    /// Fail if the destination exists.
     pub exclusive: bool,
     /// Whether the copy is to share its blocks with the original.
     pub clone: Clone,
 }
 
-/// Whether a copy is to share its blocks with the original until one of them is written to.
+/// Whether a copy shares its blocks with the original until one of them is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clone {
-    /// The kernel may do so if it likes.
+    /// The kernel decides.
     #[default]
     Any,
-    /// If possible.
+    /// Share if possible.
     Prefer,
-    /// Or else not at all.
+    /// Share or fail.
     Require,
 }
 
-/// A descriptor that is closed at the end.
+/// A descriptor that is closed when dropped.
 struct Open(RawFd);
 
 impl Drop for Open {
@@ -142,9 +143,8 @@ impl Drop for Open {
     }
 }
 
-/// Copies a file with its permission bits and, as far as the process may, its owner. Copying a
-/// file onto itself does nothing. What an unfinished copy left behind is removed, but nothing
-/// other than a regular file ever is.
+/// Copies a file with its permission bits and, as far as permitted, its owner. Copying a file onto
+/// itself does nothing. An unfinished copy is removed if it is a regular file.
 pub fn copy_file(from: &CStr, to: &CStr, options: CopyOptions) -> Result<(), Errno> {
     let source = Open(file::open(from, libc::O_RDONLY, 0)?);
     let original = stat::fstat(source.0)?;
@@ -161,7 +161,7 @@ pub fn copy_file(from: &CStr, to: &CStr, options: CopyOptions) -> Result<(), Err
         return Ok(());
     }
     let copied = copy_open(&source, &original, &target, options);
-    // The kernel may find out only now that there is no room, on a network for instance.
+    // Some file systems, such as network ones, report a lack of space only on close.
     let closed = file::close(std::mem::ManuallyDrop::new(target).0);
     let result = copied.and(closed);
     if result.is_err() && existing.is_regular() {
@@ -179,7 +179,7 @@ fn copy_open(
     if !options.exclusive {
         file::truncate(target.0, 0)?;
     }
-    // Neither the times nor the owner is worth failing for.
+    // The copy does not fail for its times or its owner.
     let at = |time: Timestamp| Time::At(time.seconds, time.nanoseconds);
     let _ = time::set_open(target.0, at(original.atime), at(original.mtime));
     let _ = file::set_owner(target.0, original.uid, original.gid);
@@ -207,7 +207,8 @@ fn copy_open(
 fn set_mode(fd: RawFd, mode: u32) -> Result<(), Errno> {
     match file::set_mode(fd, mode & 0o7777) {
         Err(Errno::EPERM) => match stat::fstatfs(fd) {
-            // They refuse to change modes, though they may have made the file with the right one.
+            // Windows shares refuse to change modes, but may have created the file with the right
+            // one.
             Ok(system) if is_windows_share(&system) => Ok(()),
             _ => Err(Errno::EPERM),
         },

@@ -7,7 +7,7 @@ use crate::{Errno, check};
 use std::ffi::CStr;
 use std::ptr::NonNull;
 
-/// What an entry is, as far as the file system tells without being asked about each.
+/// The type of an entry, as far as the file system reports it with the name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names say it all")]
 pub enum EntryType {
@@ -40,8 +40,8 @@ impl EntryType {
 #[derive(Debug)]
 pub struct Dir(NonNull<libc::DIR>);
 
-// SAFETY: a directory stream is tied to no thread; it must only not be used by two at a time,
-// which `&mut` sees to.
+// SAFETY: a directory stream belongs to no thread; two must not use it at a time, which `&mut`
+// prevents.
 unsafe impl Send for Dir {}
 
 impl Dir {
@@ -58,10 +58,10 @@ impl Dir {
     /// The next entry, in no particular order, or `None` at the end.
     pub fn read(&mut self) -> Result<Option<(&CStr, EntryType)>, Errno> {
         loop {
-            // SAFETY: errno's location is valid for the calling thread. Only errno tells the
-            // end of the directory from a failure.
+            // SAFETY: the address is valid on the calling thread. Only errno distinguishes the end
+            // of the directory from a failure.
             unsafe { *errno::location() = 0 };
-            // SAFETY: the stream is open and ours.
+            // SAFETY: `self` owns the open stream.
             let entry = unsafe { libc::readdir(self.0.as_ptr()) };
             let Some(entry) = NonNull::new(entry) else {
                 return match Errno::last() {
@@ -69,9 +69,9 @@ impl Dir {
                     error => Err(error),
                 };
             };
-            // SAFETY: libc keeps the entry as it is until the stream is used again, which the
-            // borrow rules out. No reference to the whole is made: it may be shorter than its
-            // type says.
+            // SAFETY: libc keeps the entry unchanged until the stream is used again, which the
+            // borrow prevents. No reference to the whole entry is made: it may be shorter than its
+            // type.
             let (name, type_) = unsafe {
                 let name = (&raw const (*entry.as_ptr()).d_name).cast();
                 (CStr::from_ptr(name), (*entry.as_ptr()).d_type)
@@ -82,13 +82,13 @@ impl Dir {
         }
     }
 
-    /// Closes the directory, which also happens when it is dropped.
+    /// Closes the directory, as dropping it does.
     pub fn close(self) -> Result<(), Errno> {
-        // SAFETY: the stream is open and ours, and is not used again.
+        // SAFETY: `self` owned the open stream, which is not used again.
         check(unsafe { libc::closedir(self.into_raw()) }).map(drop)
     }
 
-    /// The stream as C knows it. Whoever takes it must close it.
+    /// The C stream, which the caller must close.
     pub fn into_raw(self) -> *mut libc::DIR {
         std::mem::ManuallyDrop::new(self).0.as_ptr()
     }
@@ -97,7 +97,7 @@ impl Dir {
     ///
     /// # Safety
     ///
-    /// The stream came from [`Dir::into_raw`] and is not used by anybody else meanwhile.
+    /// The stream came from [`Dir::into_raw`], and nothing else uses it meanwhile.
     pub unsafe fn from_raw(stream: *mut libc::DIR) -> Option<Dir> {
         NonNull::new(stream).map(Dir)
     }
@@ -105,7 +105,7 @@ impl Dir {
 
 impl Drop for Dir {
     fn drop(&mut self) {
-        // SAFETY: the stream is open and ours, and is not used again.
+        // SAFETY: `self` owns the open stream, which is not used again.
         unsafe { libc::closedir(self.0.as_ptr()) };
     }
 }
@@ -115,7 +115,7 @@ impl Drop for Dir {
 pub struct Listing {
     /// The names one after the other, each with its NUL.
     names: Vec<u8>,
-    /// Where each name begins, and what it names.
+    /// Where each name begins, and its type.
     entries: Vec<(usize, EntryType)>,
 }
 
@@ -153,14 +153,14 @@ impl Listing {
         &self.names
     }
 
-    /// Where in [`Listing::names`] each entry's name begins, and what it names, in order.
+    /// Where in [`Listing::names`] each entry's name begins, and its type, in order.
     pub fn entries(&self) -> &[(usize, EntryType)] {
         &self.entries
     }
 }
 
-/// The name that begins there. The order of C strings is that of their bytes, and the NUL at
-/// the end comes before all others.
+/// The name that begins there. Names compare by their bytes, and the trailing NUL is less than any
+/// other byte.
 fn name_at(names: &[u8], at: usize) -> &CStr {
     CStr::from_bytes_until_nul(&names[at..]).unwrap_or_default()
 }

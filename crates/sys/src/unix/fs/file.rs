@@ -1,4 +1,4 @@
-//! What one does with a file by its descriptor, reading and writing aside.
+//! Operations on open files, except reading and writing.
 
 use super::retry;
 use crate::{Errno, RawFd, check};
@@ -6,7 +6,7 @@ use rustix::fs::{Mode, OFlags};
 use std::ffi::CStr;
 use std::os::fd::IntoRawFd;
 
-pub use crate::platform::file::is_gone_with;
+pub use crate::platform::file::is_closed_despite;
 
 /// Opens a file, close-on-exec: <https://man7.org/linux/man-pages/man2/open.2.html>. The flags
 /// and the mode are the kernel's.
@@ -18,31 +18,30 @@ pub fn open(path: &CStr, flags: i32, mode: u32) -> Result<RawFd, Errno> {
 }
 
 /// Closes a descriptor: <https://man7.org/linux/man-pages/man2/close.2.html>. An error after which
-/// the descriptor [is closed all the same](is_gone_with) is no failure.
+/// the descriptor [is closed](is_closed_despite) counts as success.
 pub fn close(fd: RawFd) -> Result<(), Errno> {
-    // SAFETY: any number is allowed; whether the descriptor is the caller's to close is a
-    // promise among the users of numbers, not one about memory.
+    // SAFETY: any number is memory-safe; whether the caller may close the descriptor is a matter of
+    // ownership among its users.
     match check(unsafe { libc::close(fd) }) {
-        Err(error) if !is_gone_with(error) => Err(error),
+        Err(error) if !is_closed_despite(error) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Writes the file's data and everything about it to the disk:
+/// Flushes the file's data and metadata to the disk:
 /// <https://man7.org/linux/man-pages/man2/fsync.2.html>.
 pub fn sync(fd: RawFd) -> Result<(), Errno> {
     // SAFETY: no pointers, and any number is allowed.
     retry(|| check(unsafe { libc::fsync(fd) }).map(drop))
 }
 
-/// Writes the file's data to the disk, and of what is known about it only what one needs to
-/// read the data back.
+/// Flushes the file's data to the disk, and only the metadata needed to read the data back.
 pub fn sync_data(fd: RawFd) -> Result<(), Errno> {
     // SAFETY: no pointers, and any number is allowed.
     retry(|| check(unsafe { libc::fdatasync(fd) }).map(drop))
 }
 
-/// Cuts the file, or makes it longer with zeros:
+/// Truncates the file, or extends it with zeros:
 /// <https://man7.org/linux/man-pages/man2/ftruncate.2.html>.
 pub fn truncate(fd: RawFd, len: i64) -> Result<(), Errno> {
     // SAFETY: no pointers, and any number is allowed.
@@ -55,7 +54,7 @@ pub fn set_mode(fd: RawFd, mode: u32) -> Result<(), Errno> {
     retry(|| check(unsafe { libc::fchmod(fd, mode) }).map(drop))
 }
 
-/// Sets the file's owner and group, or leaves alone what is −1:
+/// Sets the file's owner and group; −1 leaves one unchanged:
 /// <https://man7.org/linux/man-pages/man2/chown.2.html>.
 pub fn set_owner(fd: RawFd, uid: u32, gid: u32) -> Result<(), Errno> {
     // SAFETY: no pointers, and any number is allowed.

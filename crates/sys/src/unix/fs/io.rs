@@ -1,29 +1,29 @@
-//! Reading and writing files, into and out of several buffers at once:
+//! Reads and writes files, with several buffers at once:
 //! <https://man7.org/linux/man-pages/man2/readv.2.html>.
 //!
-//! The kernel takes at most [`MAX_BUFFERS`] buffers per call. A read stops there, as one that
-//! finds less than was asked for; a write goes on with the next call until all is written.
+//! The kernel takes at most [`MAX_BUFFERS`] buffers per call. A read stops there, as a short read;
+//! a write makes further calls until all is written.
 
 use super::{check_bytes, retry};
 use crate::{Errno, RawFd};
 
-/// A piece of memory, as the kernel describes it.
+/// A buffer, as the kernel describes it.
 pub use libc::iovec as Buffer;
 
-/// How many buffers one system call takes.
+/// The most buffers that one system call takes.
 pub use crate::platform::buffer::IOV_MAX as MAX_BUFFERS;
 
-/// Reads into the buffers, one after the other, from `offset` or from the file's own position,
-/// which then moves. Less than the buffers hold is no error, and zero is the end of the file.
-/// An interruption by a signal is reported, not hidden.
+/// Reads into the buffers in order, from `offset` or from the file's own position, which then
+/// advances. A short read is no error, and zero is the end of the file. An interruption by a signal
+/// is reported as `EINTR`.
 ///
 /// # Safety
 ///
-/// Each buffer can be written to in all its length, and nobody else uses it meanwhile.
+/// Each buffer is writable in its whole length, and nothing else uses it meanwhile.
 pub unsafe fn read(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Result<usize, Errno> {
     let buffers = &buffers[..buffers.len().min(MAX_BUFFERS)];
     let count = buffers.len() as libc::c_int;
-    // SAFETY: the caller vouches for the buffers, and any number is allowed as a descriptor.
+    // SAFETY: the caller guarantees the buffers, and any number is allowed as a descriptor.
     let bytes = unsafe {
         match (buffers, offset) {
             ([one], None) => libc::read(fd, one.iov_base, one.iov_len),
@@ -35,9 +35,8 @@ pub unsafe fn read(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Result
     check_bytes(bytes)
 }
 
-/// Whether the file has positions that one can read from and write to, as pipes have not. It is
-/// a question to the open file, which does not reach the disk.
-pub fn has_positions(fd: RawFd) -> bool {
+/// Whether the file is seekable, as pipes are not. The check does not reach the disk.
+pub fn is_seekable(fd: RawFd) -> bool {
     // SAFETY: no pointers, and any number is allowed.
     unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) != -1 }
 }
@@ -51,7 +50,7 @@ unsafe fn write_some(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Resu
     let buffers = &buffers[..buffers.len().min(MAX_BUFFERS)];
     let count = buffers.len() as libc::c_int;
     retry(|| {
-        // SAFETY: the caller vouches for the buffers, and any number is allowed as a descriptor.
+        // SAFETY: the caller guarantees the buffers, and any number is allowed as a descriptor.
         check_bytes(unsafe {
             match (buffers, offset) {
                 ([one], None) => libc::write(fd, one.iov_base, one.iov_len),
@@ -63,14 +62,14 @@ unsafe fn write_some(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Resu
     })
 }
 
-/// Writes all of the buffers, one after the other, to `offset` or to the file's own position,
-/// which then moves. If the kernel stops half-way, the count of what was written is returned,
-/// and whoever tries to write the rest learns why. The first `written` bytes count as written
-/// already: this is the rest of a write that others have begun.
+/// Writes all buffers in order, to `offset` or to the file's own position, which then advances. If
+/// the kernel stops half-way, the bytes written are the result, and a later write of the rest
+/// reports the error. The first `written` bytes count as written already: the caller continues a
+/// write that a ring has begun.
 ///
 /// # Safety
 ///
-/// Each buffer can be read from in all its length, and nobody changes it meanwhile.
+/// Each buffer is readable in its whole length, and nothing changes it meanwhile.
 pub unsafe fn write(
     fd: RawFd,
     buffers: &[Buffer],
@@ -78,7 +77,7 @@ pub unsafe fn write(
     written: usize,
 ) -> Result<usize, Errno> {
     let mut total = written;
-    // How much of the first buffer that is left has been written already.
+    // How much of the first remaining buffer has been written already.
     let (mut buffers, mut begun) = match written {
         0 => (buffers, 0),
         _ => after(buffers, written),
@@ -86,11 +85,11 @@ pub unsafe fn write(
     loop {
         let at = match offset {
             None => None,
-            // More than fits into a file offset: the kernel has refused long before.
+            // Beyond the largest file offset; the kernel fails long before.
             Some(offset) => Some(offset.checked_add(total as i64).ok_or(Errno::EFBIG)?),
         };
-        // A buffer that is partly written gets a call of its own for its rest, so that the
-        // caller's array need not be changed.
+        // The rest of a partly written buffer gets a call of its own, so that the caller's array
+        // stays unchanged.
         let rest = buffers.first().filter(|_| begun > 0).map(|first| Buffer {
             // SAFETY: `begun` is less than the buffer's length.
             iov_base: unsafe { first.iov_base.byte_add(begun) },
@@ -100,7 +99,7 @@ pub unsafe fn write(
             Some(rest) => std::slice::from_ref(rest),
             None => buffers,
         };
-        // SAFETY: the caller vouches for the buffers, of which this is a part.
+        // SAFETY: the caller guarantees the buffers, of which this is a part.
         let written = match unsafe { write_some(fd, batch, at) } {
             Err(error) if total == 0 => return Err(error),
             Err(_) | Ok(0) => return Ok(total),
@@ -114,8 +113,8 @@ pub unsafe fn write(
     }
 }
 
-/// What is left of the buffers after their first `bytes`, and how much of the first of those
-/// belongs to what is done. Empty buffers at the front count as done.
+/// The buffers after the first `bytes` bytes, and how many bytes of the first of them are done.
+/// Leading empty buffers count as done.
 fn after(mut buffers: &[Buffer], mut bytes: usize) -> (&[Buffer], usize) {
     while let [first, rest @ ..] = buffers {
         if first.iov_len > bytes {

@@ -1,13 +1,12 @@
 //! Files and directories.
 //!
-//! Everything here blocks: whoever must not wait calls it on another thread. Paths are C
-//! strings, as the kernel wants them, so that nothing is copied on the way. Whatever opens a
-//! descriptor asks for close-on-exec in the same call, so that no descriptor reaches a child
-//! process that another thread happens to start meanwhile.
+//! All functions here block; a loop calls them on a worker. Paths are C strings, as the kernel
+//! takes them, so that nothing is copied. Every function that opens a descriptor sets close-on-exec
+//! in the same call, so that no child process started by another thread inherits it.
 //!
-//! A call that a signal interrupted is made again, with two exceptions that are libuv's:
-//! [`io::read`] reports it, since its caller may want to look at what the signal was about, and
-//! [`file::close`] counts it as done where the descriptor is gone by then.
+//! A call that a signal interrupts is repeated, with libuv's two exceptions: [`io::read`] returns
+//! `EINTR`, since its caller may want to handle the signal first, and [`file::close`] succeeds if
+//! the descriptor is closed by then.
 
 pub mod copy;
 pub mod dir;
@@ -19,7 +18,7 @@ pub mod time;
 
 use crate::Errno;
 
-/// Makes a call again for as long as signals interrupt it.
+/// Repeats a call while signals interrupt it.
 pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {

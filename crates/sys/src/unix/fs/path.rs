@@ -1,4 +1,4 @@
-//! What one does with files by their names.
+//! Operations on files by path.
 
 use super::retry;
 use crate::{Errno, RawFd, check};
@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// Takes a name away: <https://man7.org/linux/man-pages/man2/unlink.2.html>.
+/// Removes a name: <https://man7.org/linux/man-pages/man2/unlink.2.html>.
 pub fn unlink(path: &CStr) -> Result<(), Errno> {
     retry(|| Ok(rustix::fs::unlink(path)?))
 }
@@ -22,12 +22,12 @@ pub fn rmdir(path: &CStr) -> Result<(), Errno> {
     retry(|| Ok(rustix::fs::rmdir(path)?))
 }
 
-/// Gives a file another name: <https://man7.org/linux/man-pages/man2/rename.2.html>.
+/// Renames a file: <https://man7.org/linux/man-pages/man2/rename.2.html>.
 pub fn rename(from: &CStr, to: &CStr) -> Result<(), Errno> {
     retry(|| Ok(rustix::fs::rename(from, to)?))
 }
 
-/// Gives a file one name more: <https://man7.org/linux/man-pages/man2/link.2.html>.
+/// Makes a hard link: <https://man7.org/linux/man-pages/man2/link.2.html>.
 pub fn link(from: &CStr, to: &CStr) -> Result<(), Errno> {
     retry(|| Ok(rustix::fs::link(from, to)?))
 }
@@ -37,7 +37,7 @@ pub fn symlink(target: &CStr, path: &CStr) -> Result<(), Errno> {
     retry(|| Ok(rustix::fs::symlink(target, path)?))
 }
 
-/// Asks whether the process may do with the file what `mode` says, in access(2)'s bits:
+/// Checks whether the process may access the file in the ways of `mode`, in access(2)'s bits:
 /// <https://man7.org/linux/man-pages/man2/access.2.html>.
 pub fn access(path: &CStr, mode: u32) -> Result<(), Errno> {
     retry(|| {
@@ -53,30 +53,30 @@ pub fn chmod(path: &CStr, mode: u32) -> Result<(), Errno> {
     retry(|| Ok(rustix::fs::chmod(path, Mode::from_bits_retain(mode))?))
 }
 
-/// Nobody's number stands for "leave it alone".
+/// The number −1 means "leave unchanged".
 fn owner(uid: u32, gid: u32) -> (Option<Uid>, Option<Gid>) {
     let uid = (uid != u32::MAX).then(|| Uid::from_raw(uid));
     (uid, (gid != u32::MAX).then(|| Gid::from_raw(gid)))
 }
 
-/// Sets a file's owner and group, or leaves alone what is −1:
+/// Sets a file's owner and group; −1 leaves one unchanged:
 /// <https://man7.org/linux/man-pages/man2/chown.2.html>.
 pub fn chown(path: &CStr, uid: u32, gid: u32) -> Result<(), Errno> {
     let (uid, gid) = owner(uid, gid);
     retry(|| Ok(rustix::fs::chown(path, uid, gid)?))
 }
 
-/// The same, but of a symbolic link itself.
+/// As [`chown`], for a symbolic link itself.
 pub fn lchown(path: &CStr, uid: u32, gid: u32) -> Result<(), Errno> {
     let (uid, gid) = owner(uid, gid);
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     retry(|| Ok(rustix::fs::chownat(CWD, path, uid, gid, flags)?))
 }
 
-/// Room that is enough for nearly all links and costs little.
+/// The first buffer size, which suffices for nearly all links.
 const USUAL_LINK: usize = 256;
 
-/// Where a symbolic link leads, in as many bytes as it takes:
+/// The target of a symbolic link, of any length:
 /// <https://man7.org/linux/man-pages/man2/readlink.2.html>.
 pub fn readlink(path: &CStr) -> Result<Vec<u8>, Errno> {
     let mut target = Vec::new();
@@ -86,11 +86,10 @@ pub fn readlink(path: &CStr) -> Result<Vec<u8>, Errno> {
         let spare = target.spare_capacity_mut();
         let (start, room_now) = (spare.as_mut_ptr().cast(), spare.len());
         let len = retry(|| {
-            // SAFETY: the path lives through the call, and there is that much room.
+            // SAFETY: the path lives through the call, and the buffer has that size.
             super::check_bytes(unsafe { libc::readlink(path.as_ptr(), start, room_now) })
         })?;
-        // The kernel cuts what does not fit without a word: only an answer that leaves room
-        // is known to be whole.
+        // The kernel truncates silently: only a result that leaves room is known to be complete.
         if len < room_now {
             // SAFETY: the kernel has filled that many bytes.
             unsafe { target.set_len(len) };
@@ -100,7 +99,7 @@ pub fn readlink(path: &CStr) -> Result<Vec<u8>, Errno> {
     }
 }
 
-/// A path in libc's memory.
+/// A path in memory that libc allocated.
 #[derive(Debug)]
 pub struct RealPath(NonNull<libc::c_char>);
 
@@ -108,55 +107,54 @@ impl Deref for RealPath {
     type Target = CStr;
 
     fn deref(&self) -> &CStr {
-        // SAFETY: libc has put a C string there for us alone.
+        // SAFETY: realpath returned a C string that only this owns.
         unsafe { CStr::from_ptr(self.0.as_ptr()) }
     }
 }
 
 impl Drop for RealPath {
     fn drop(&mut self) {
-        // SAFETY: it came from libc's malloc, and nobody holds it any more.
+        // SAFETY: the memory came from libc's malloc, and only this owned it.
         unsafe { libc::free(self.0.as_ptr().cast()) }
     }
 }
 
 /// The absolute path without links, dots and double slashes:
-/// <https://man7.org/linux/man-pages/man3/realpath.3.html>. libc is asked to find the memory
-/// itself, since no buffer of a size known in advance is safe to hand to it.
+/// <https://man7.org/linux/man-pages/man3/realpath.3.html>. libc allocates the memory, since no
+/// fixed buffer size is safe.
 pub fn realpath(path: &CStr) -> Result<RealPath, Errno> {
-    // SAFETY: the path lives through the call; null asks for fresh memory.
+    // SAFETY: the path lives through the call; null makes libc allocate.
     let found = unsafe { libc::realpath(path.as_ptr(), std::ptr::null_mut()) };
     NonNull::new(found).map(RealPath).ok_or_else(Errno::last)
 }
 
-/// A path that ends in `XXXXXX`, to be turned into the name of something new.
+/// A path that ends in `XXXXXX`, which becomes the name of a new file.
 ///
 /// # Safety
 ///
-/// It points to a C string that can be written to and that nobody else uses meanwhile.
+/// It points to a writable C string that nothing else uses meanwhile.
 pub type Template = *mut libc::c_char;
 
-/// Makes a directory with a name that nothing else has:
-/// <https://man7.org/linux/man-pages/man3/mkdtemp.3.html>.
+/// Makes a directory with a unique name: <https://man7.org/linux/man-pages/man3/mkdtemp.3.html>.
 ///
 /// # Safety
 ///
-/// As [`Template`] says.
+/// See [`Template`].
 pub unsafe fn mkdtemp(template: Template) -> Result<(), Errno> {
-    // SAFETY: the caller vouches for the template.
+    // SAFETY: the caller guarantees the template.
     match unsafe { libc::mkdtemp(template) }.is_null() {
         true => Err(Errno::last()),
         false => Ok(()),
     }
 }
 
-/// Makes and opens a file with a name that nothing else has, close-on-exec:
+/// Creates and opens a file with a unique name, close-on-exec:
 /// <https://man7.org/linux/man-pages/man3/mkstemp.3.html>.
 ///
 /// # Safety
 ///
-/// As [`Template`] says.
+/// See [`Template`].
 pub unsafe fn mkstemp(template: Template) -> Result<RawFd, Errno> {
-    // SAFETY: the caller vouches for the template.
+    // SAFETY: the caller guarantees the template.
     check(unsafe { libc::mkostemp(template, libc::O_CLOEXEC) })
 }

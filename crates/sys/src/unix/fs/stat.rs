@@ -1,5 +1,5 @@
-//! What is known about a file: <https://man7.org/linux/man-pages/man2/stat.2.html>, and about
-//! a file system: <https://man7.org/linux/man-pages/man2/statfs.2.html>.
+//! The metadata of files: <https://man7.org/linux/man-pages/man2/stat.2.html>, and of file systems:
+//! <https://man7.org/linux/man-pages/man2/statfs.2.html>.
 
 use super::retry;
 use crate::platform::stat::query;
@@ -7,7 +7,7 @@ use crate::{Errno, RawFd, check, platform};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
-/// What is known about a file.
+/// A file's metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the names are stat(2)'s, without their prefix")]
 pub struct Stat {
@@ -24,7 +24,7 @@ pub struct Stat {
     pub atime: Timestamp,
     pub mtime: Timestamp,
     pub ctime: Timestamp,
-    /// When the file was made; all zeros where the kernel or the file system does not say.
+    /// When the file was created; all zeros if the kernel or the file system does not report it.
     pub birthtime: Timestamp,
 }
 
@@ -37,7 +37,7 @@ pub struct Timestamp {
 }
 
 impl Stat {
-    /// Whether this is the file that `other` is, under the same name or another.
+    /// Whether both are the same file, under one name or two.
     pub fn is_same_file(&self, other: &Stat) -> bool {
         (self.dev, self.ino) == (other.dev, other.ino)
     }
@@ -51,38 +51,38 @@ impl Stat {
         self.is(libc::S_IFDIR)
     }
 
-    /// Whether this is a file in the narrow sense, not a directory, a device or a pipe.
+    /// Whether this is a regular file: not a directory, a device or a pipe.
     pub fn is_regular(&self) -> bool {
         self.is(libc::S_IFREG)
     }
 }
 
-/// Asks about the file at `path`, where links lead to.
+/// The metadata of the file at `path`, following links.
 pub fn stat(path: &CStr) -> Result<Stat, Errno> {
     query(libc::AT_FDCWD, path, 0)
 }
 
-/// Asks about the file at `path`, or about the link itself if it is one.
+/// The metadata of the file at `path`, or of the link itself if it is one.
 pub fn lstat(path: &CStr) -> Result<Stat, Errno> {
     query(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW)
 }
 
-/// Asks about an open file.
+/// The metadata of an open file.
 pub fn fstat(fd: RawFd) -> Result<Stat, Errno> {
-    // One negative number stands for the current directory, which is no open file.
+    // One negative number stands for the current directory, which is not an open file.
     if fd < 0 {
         return Err(Errno::EBADF);
     }
     platform::stat::query_open(fd)
 }
 
-/// Asks as POSIX has it, without the birth time, for the path below a directory.
+/// The metadata by POSIX's call, without the birth time, for a path below a directory.
 #[cold]
 pub(crate) fn query_posix(dir: RawFd, path: &CStr, flags: i32) -> Result<Stat, Errno> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the path lives through the call, and there is room for the answer.
+    // SAFETY: the path lives through the call, and `found` has room for the result.
     retry(|| check(unsafe { libc::fstatat(dir, path.as_ptr(), found.as_mut_ptr(), flags) }))?;
-    // SAFETY: the kernel has filled it in.
+    // SAFETY: the kernel has filled in `found`.
     Ok(Stat::from(unsafe { found.assume_init_ref() }))
 }
 
@@ -111,7 +111,7 @@ impl From<&libc::stat> for Stat {
     }
 }
 
-/// What is known about a file system.
+/// A file system's metadata.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     missing_docs,
@@ -128,21 +128,21 @@ pub struct FileSystem {
     pub frsize: u64,
 }
 
-/// Asks about the file system that `path` is in.
+/// The metadata of the file system that `path` is in.
 pub fn statfs(path: &CStr) -> Result<FileSystem, Errno> {
     let mut found = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the path lives through the call, and there is room for the answer.
+    // SAFETY: the path lives through the call, and `found` has room for the result.
     retry(|| check(unsafe { libc::statfs(path.as_ptr(), found.as_mut_ptr()) }))?;
-    // SAFETY: the kernel has filled it in.
+    // SAFETY: the kernel has filled in `found`.
     Ok(FileSystem::from(unsafe { found.assume_init_ref() }))
 }
 
-/// Asks about the file system that an open file is in.
+/// The metadata of the file system that an open file is in.
 pub fn fstatfs(fd: RawFd) -> Result<FileSystem, Errno> {
     let mut found = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: there is room for the answer, and any number is allowed as a descriptor.
+    // SAFETY: `found` has room for the result, and any number is allowed as a descriptor.
     retry(|| check(unsafe { libc::fstatfs(fd, found.as_mut_ptr()) }))?;
-    // SAFETY: the kernel has filled it in.
+    // SAFETY: the kernel has filled in `found`.
     Ok(FileSystem::from(unsafe { found.assume_init_ref() }))
 }
 

@@ -9,9 +9,9 @@ use std::ffi::CStr;
 pub enum Time {
     /// Seconds since 1970 and nanoseconds.
     At(i64, u32),
-    /// Whatever the kernel's clock says.
+    /// The kernel's current time.
     Now,
-    /// As it is.
+    /// Unchanged.
     Omit,
 }
 
@@ -19,8 +19,8 @@ pub enum Time {
 const TOO_LATE: f64 = 9_223_372_036_854_775_808.0;
 
 impl Time {
-    /// The time as libuv's users write it: seconds with fractions, infinity for now and NaN for
-    /// no change. What no `time_t` can hold is `EINVAL`.
+    /// The time in libuv's form: seconds with fractions, infinity for now and NaN for no change.
+    /// `EINVAL` for a time that no `time_t` can hold.
     pub fn from_seconds(seconds: f64) -> Result<Time, Errno> {
         if seconds.is_nan() {
             return Ok(Time::Omit);
@@ -33,7 +33,7 @@ impl Time {
         }
         let whole = seconds.trunc() as i64;
         let ns = (seconds.fract() * 1e9) as i64;
-        // The kernel counts nanoseconds forward from the second before.
+        // The kernel counts nanoseconds forward from the preceding second.
         Ok(match ns < 0 {
             true => Time::At(whole - 1, (ns + 1_000_000_000) as u32),
             false => Time::At(whole, ns as u32),
@@ -50,12 +50,12 @@ impl Time {
     }
 }
 
-/// Sets a file's times of access and of modification.
+/// Sets a file's access and modification times.
 pub fn set(path: &CStr, access: Time, modification: Time) -> Result<(), Errno> {
     set_at(path, access, modification, 0)
 }
 
-/// The same, but of a symbolic link itself.
+/// As [`set`], for a symbolic link itself.
 pub fn set_link(path: &CStr, access: Time, modification: Time) -> Result<(), Errno> {
     set_at(path, access, modification, libc::AT_SYMLINK_NOFOLLOW)
 }
