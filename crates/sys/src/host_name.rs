@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_refused() {
+    fn names_that_are_too_long_are_refused() {
         assert_eq!(ascii(&"a".repeat(255)).unwrap().len(), 255);
         for name in [
             "a".repeat(256),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_refused() {
+    fn names_that_are_not_utf8_are_refused() {
         for name in [&b"\xC0\x80"[..], b"\xFF.com", b"\xED\xA0\x80", b"a\xCC"] {
             assert_eq!(HostName::new(name).err(), Some(Errno::EINVAL));
         }

@@ -3,30 +3,30 @@
 //! Sizes and offsets are libuv 1.53.0's and never change; `layout.rs` checks them. Programs may
 //! read these fields directly:
 //!
-//! | field | owner | kept true |
+//! | field | owner | when it is written |
 //! | --- | --- | --- |
-//! | `uv_loop_t.data`, `uv_handle_t.data` | the program | we never touch it |
-//! | `uv_loop_t.active_handles` | shared: programs may change it to keep a loop alive | taken over by the engine before every call, written back after |
-//! | `uv_loop_t.active_reqs.count` | us | written after every call |
-//! | `uv_loop_t.closing_handles` | us | null or not, written after every call |
-//! | `uv_loop_t.backend_fd` | us | written at init and fork |
-//! | `uv_handle_t.loop`, `.type` | us | written at init |
-//! | `uv_handle_t.close_cb`, `.flags` bits 0x1 (closing), 0x2 (closed) | us | written by `uv_close` and before the callback; programs ask about handles whose memory is zeroed, or whose closing is over and whose loop is gone |
-//! | `uv_timer_t.timeout`, `.repeat` | us | written whenever the timer is started or set |
-//! | `uv_poll_t.io_watcher.fd`, `uv_stream_t.io_watcher.fd` | us | written when there is a descriptor, −1 before and after |
-//! | `uv_stream_t.flags`, bit 0x4000 (readable) | shared: a program may set it | taken over before reading starts, written when the stream opens |
-//! | `uv_stream_t.flags`, bit 0x8000 (writable) | us | likewise |
+//! | `uv_loop_t.data`, `uv_handle_t.data` | the program | never by this library |
+//! | `uv_loop_t.active_handles` | shared: programs may change it to keep a loop alive | the engine reads it before every call and writes it after |
+//! | `uv_loop_t.active_reqs.count` | this library | written after every call |
+//! | `uv_loop_t.closing_handles` | this library | null or not, after every call |
+//! | `uv_loop_t.backend_fd` | this library | written at init and fork |
+//! | `uv_handle_t.loop`, `.type` | this library | written at init |
+//! | `uv_handle_t.close_cb`, `.flags` bits 0x1 (closing), 0x2 (closed) | this library | written by `uv_close` and before the callback; programs query zeroed handles, and closed ones whose loop is gone |
+//! | `uv_timer_t.timeout`, `.repeat` | this library | written whenever the timer is started or set |
+//! | `uv_poll_t.io_watcher.fd`, `uv_stream_t.io_watcher.fd` | this library | set with the descriptor, −1 before and after |
+//! | `uv_stream_t.flags`, bit 0x4000 (readable) | shared: a program may set it | read before reading starts, written when the stream opens |
+//! | `uv_stream_t.flags`, bit 0x8000 (writable) | this library | likewise |
 //! | `uv_stream_t.write_queue_size` | shared: programs may add to it | changed by as much as our own count has changed |
-//! | `uv_tty_t.mode`, `.flags` bit 0x100000 (writes block) | us | written at init and when the mode is set |
-//! | `uv_fs_event_t.path` | us | a copy while the handle is started, null otherwise |
-//! | `uv_pipe_t.ipc`, `.pipe_fname` | us | written at init and bind |
-//! | `uv_signal_t.signum` | us | the signal while started, else zero |
-//! | `uv_process_t.pid`, `.status` | us | written by `uv_spawn`, and when the child has ended |
-//! | `uv_udp_t.send_queue_size`, `.send_queue_count` | us | changed when a send begins and before it is reported |
-//! | `uv_udp_t.io_watcher.fd`, `.flags` bits 0x2000 (bound), 0x400000 (IPv6), 0x2000000 (connected) | us | written when there is a socket, and when it is bound, connected or disconnected |
-//! | `uv_udp_t.flags`, bit 0x4000000 (batches) | shared: a program may copy it from another handle | written at init, looked at when something is to be received |
-//! | `uv_fs_t.work_req.done` | us | null or not, written when a request with a callback goes to the ring or to the pool |
-//! | `uv_getaddrinfo_t.addrinfo`, `uv_getnameinfo_t.host`, `.service` | us | written with the result; the list is the program's to free |
+//! | `uv_tty_t.mode`, `.flags` bit 0x100000 (writes block) | this library | written at init and when the mode is set |
+//! | `uv_fs_event_t.path` | this library | a copy while the handle is started, null otherwise |
+//! | `uv_pipe_t.ipc`, `.pipe_fname` | this library | written at init and bind |
+//! | `uv_signal_t.signum` | this library | the signal while started, else zero |
+//! | `uv_process_t.pid`, `.status` | this library | written by `uv_spawn`, and when the child has exited |
+//! | `uv_udp_t.send_queue_size`, `.send_queue_count` | this library | changed when a send begins and before it is reported |
+//! | `uv_udp_t.io_watcher.fd`, `.flags` bits 0x2000 (bound), 0x400000 (IPv6), 0x2000000 (connected) | this library | written when there is a socket, and when it is bound, connected or disconnected |
+//! | `uv_udp_t.flags`, bit 0x4000000 (batches) | shared: a program may copy it from another handle | written at init, read before every receive |
+//! | `uv_fs_t.work_req.done` | this library | null or not, written when a request with a callback goes to the ring or to the pool |
+//! | `uv_getaddrinfo_t.addrinfo`, `uv_getnameinfo_t.host`, `.service` | this library | written with the result; the list is the program's to free |
 //!
 //! The engine's key for a handle is in `handle_queue`, that for a request of the thread pool in
 //! `reserved`. No program uses either field.

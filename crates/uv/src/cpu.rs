@@ -1,4 +1,4 @@
-//! Processors.
+//! Processors: their models, speeds and times.
 
 use crate::alloc;
 use crate::engine::code;

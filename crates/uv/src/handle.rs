@@ -191,7 +191,7 @@ pub(crate) unsafe fn print(loop_: *mut uv_loop_t, stream: *mut libc::FILE, only_
 ///
 /// # Safety
 ///
-/// `handle` is closing, and the engine has let go of it.
+/// `handle` is closing, and the engine has removed it.
 #[inline(always)]
 pub(crate) unsafe fn closed(handle: *mut uv_handle_t) {
     // SAFETY: the caller guarantees the handle, which the callback may free.

@@ -1,4 +1,4 @@
-//! Pipe handles: Unix sockets and pipes.
+//! Pipe handles: Unix sockets and pipes. A bound handle owns a copy of its path.
 
 use crate::abi::{UV_CONNECT, UV_NAMED_PIPE, uv_connect_cb, uv_connect_t, uv_loop_t, uv_pipe_t};
 use crate::{alloc, engine, stream};

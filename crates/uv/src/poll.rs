@@ -1,4 +1,4 @@
-//! Poll handles.
+//! Poll handles: the readiness of a descriptor that the program owns.
 
 use crate::abi::{UV_POLL, uv_loop_t, uv_poll_cb, uv_poll_t};
 use crate::engine;

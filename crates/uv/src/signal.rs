@@ -1,4 +1,4 @@
-//! Signal handles.
+//! Signal handles. `signum` is the signal while a handle is started, else zero.
 
 use crate::abi::{UV_SIGNAL, uv_loop_t, uv_signal_cb, uv_signal_t};
 use crate::engine;

@@ -1,4 +1,7 @@
-//! Streams: what TCP, pipe and terminal handles have in common.
+//! Streams: the functions that TCP, pipe and terminal handles share.
+//!
+//! The public fields (descriptor, directions, bytes queued) mirror the engine's state, and are updated
+//! after every call that may change it.
 
 use crate::abi::{
     UV_HANDLE_READABLE, UV_HANDLE_WRITABLE, UV_NAMED_PIPE, UV_SHUTDOWN, UV_TCP, UV_UDP, UV_WRITE,

@@ -1,4 +1,4 @@
-//! TCP handles.
+//! TCP handles: sockets, addresses and options, beyond what all streams have.
 
 use crate::abi::{
     UV_CONNECT, UV_TCP, uv_close_cb, uv_connect_cb, uv_connect_t, uv_loop_t, uv_tcp_t,

@@ -1,4 +1,4 @@
-//! Threads.
+//! Threads by pthread identifier: their names, affinity and priorities.
 
 use crate::engine::code;
 use blacklight_engine::Errno;

@@ -1,4 +1,4 @@
-//! Timers.
+//! Timers. The public `timeout` and `repeat` are in milliseconds, beside the engine's nanoseconds.
 
 use crate::abi::{UV_HANDLE_CLOSING, UV_TIMER, uv_loop_t, uv_timer_cb, uv_timer_t};
 use crate::engine;

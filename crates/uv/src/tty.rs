@@ -1,4 +1,4 @@
-//! Terminal handles.
+//! Terminal handles: modes and window size, beyond what all streams have.
 
 use crate::abi::{
     UV_FILE, UV_HANDLE_BLOCKING_WRITES, UV_TTY, UV_UNKNOWN_HANDLE, uv_loop_t, uv_tty_t,

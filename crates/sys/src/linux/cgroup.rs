@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_generation_limits_memory_twice() {
+    fn version_two_limits_memory_twice() {
         let max = ("a/b/memory.max", "400");
         let used = ("a/b/memory.current", "100");
         let none = ("a/b/memory.high", "max");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_generation_wins_where_both_are() {
+    fn version_one_wins_where_both_are_mounted() {
         let files = [
             ("memory/x/memory.limit_in_bytes", "400"),
             ("memory/x/memory.soft_limit_in_bytes", "9223372036854771712"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_cannot_be_seen_is_looked_up_at_the_root() {
+    fn an_invisible_group_is_looked_up_at_the_root() {
         let files = [
             ("memory/memory.limit_in_bytes", "9223372036854771712"),
             ("memory/memory.soft_limit_in_bytes", "9223372036854771712"),
@@ -241,15 +241,15 @@ mod tests {
 
     #[test]
     fn a_controller_with_a_slash_leads_nowhere_else() {
-        let asked = std::cell::RefCell::new(Vec::new());
+        let paths = std::cell::RefCell::new(Vec::new());
         let groups = Cgroups::parse(b"3:/etc,cpu:/z\n".into(), |path: &Path| {
-            asked.borrow_mut().push(path.to_owned());
+            paths.borrow_mut().push(path.to_owned());
             None
         });
         assert_eq!(groups.cpu_quota(), None);
-        let asked = asked.take();
-        assert!(asked.iter().all(|path| path.starts_with(ROOT)), "{asked:?}");
-        assert!(!asked.is_empty());
+        let paths = paths.take();
+        assert!(paths.iter().all(|path| path.starts_with(ROOT)), "{paths:?}");
+        assert!(!paths.is_empty());
     }
 
     #[test]

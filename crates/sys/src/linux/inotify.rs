@@ -218,7 +218,7 @@ mod tests {
     use std::ffi::CString;
 
     #[test]
-    fn records_are_told_apart() {
+    fn records_are_parsed_one_by_one() {
         let mut bytes = Vec::new();
         for (wd, mask, name) in [
             (1, IN_CREATE, &b"file\0\0\0\0"[..]),

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_is_dropped_waits_until_the_kernel_has_let_go() {
+    fn a_ring_that_is_dropped_waits_for_its_requests() {
         let mut room = *b"####";
         let Some((ring, _wake, from, mut to)) = waiting(&mut room) else {
             return;

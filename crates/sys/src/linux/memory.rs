@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_part_of_the_whole() {
+    fn free_memory_is_part_of_the_total() {
         assert!(free() > 0);
         assert!(free() < total());
         assert!(available() <= total());

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_of_asking_agree() {
+    fn statx_and_fstatat_agree() {
         for path in [c"/", c"/dev/null", c"/proc/self/exe"] {
             for flags in [0, libc::AT_SYMLINK_NOFOLLOW] {
                 let with = query(libc::AT_FDCWD, path, flags).unwrap();

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_to_receive_tell_the_same() {
+    fn both_ways_to_receive_agree() {
         let (one, two) = pair();
         assert!(tells_real_length(one.as_raw_fd()));
         let from = socket::local_address(two.as_raw_fd()).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_connected_can_be_disconnected() {
+    fn a_connected_socket_can_be_disconnected() {
         let (_one, two) = pair();
         assert!(two.send(b"x").is_ok());
         disconnect(two.as_raw_fd()).unwrap();

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_descriptor_is_closed_by_the_last_who_has_it() {
+    fn a_shared_descriptor_is_closed_by_its_last_owner() {
         let (reader, _writer) = std::io::pipe().unwrap();
         let mut descriptor = Descriptor::from(OwnedFd::from(reader));
         let raw = descriptor.raw();

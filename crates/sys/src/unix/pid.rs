@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_nobody_has_are_not_found() {
+    fn unused_pids_are_not_found() {
         assert_eq!(priority(Pid::MAX), Err(Errno::ESRCH));
         assert_eq!(set_priority(Pid::MAX, 0), Err(Errno::ESRCH));
         assert_eq!(kill(Pid::MAX, 0), Err(Errno::ESRCH));

@@ -200,7 +200,7 @@ static INSTALLED: ForkLocked<[Installed; SIGNALS]> = ForkLocked::new(
     }; SIGNALS],
 );
 
-/// The child has one thread, and no handler is running.
+/// Marks the inboxes as the parent's. The child has one thread, and no handler is running.
 extern "C" fn after_fork_in_child() {
     for inbox in inboxes() {
         inbox.visitors.store(0, Relaxed);

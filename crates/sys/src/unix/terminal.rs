@@ -190,14 +190,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reset_that_interrupts_says_so() {
+    fn a_reset_that_interrupts_a_change_is_busy() {
         let interrupted = REMEMBERED.try_with(|_| reset());
         assert_eq!(interrupted, Some(Err(Errno::EBUSY)));
         assert_eq!(reset(), Ok(()), "nothing is remembered");
     }
 
     #[test]
-    fn what_is_no_terminal_has_no_settings() {
+    fn a_file_that_is_no_terminal_has_no_settings() {
         let file = fd::open_reserve().unwrap();
         assert_eq!(Settings::of(file.raw()).unwrap_err(), Errno::ENOTTY);
         assert_eq!(size(file.raw()), Err(Errno::ENOTTY));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_nobody_has_is_not_found() {
+    fn an_unused_number_is_not_found() {
         assert_eq!(User::of(3_999_999_999).unwrap_err(), Errno::ENOENT);
         assert_eq!(Group::of(3_999_999_999).unwrap_err(), Errno::ENOENT);
     }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_skipped() {
+    fn written_bytes_are_skipped() {
         assert_eq!(left(&[3, 4], 0), (2, 0));
         assert_eq!(left(&[3, 4], 2), (2, 2));
         assert_eq!(left(&[3, 4], 3), (1, 0));
