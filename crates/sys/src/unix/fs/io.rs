@@ -41,11 +41,11 @@ pub fn is_seekable(fd: RawFd) -> bool {
     unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) != -1 }
 }
 
-/// One system call of [`write`].
+/// One system call of [`write()`].
 ///
 /// # Safety
 ///
-/// As for [`write`].
+/// As for [`write()`].
 unsafe fn write_some(fd: RawFd, buffers: &[Buffer], offset: Option<i64>) -> Result<usize, Errno> {
     let buffers = &buffers[..buffers.len().min(MAX_BUFFERS)];
     let count = buffers.len() as libc::c_int;
