@@ -1,19 +1,20 @@
-//! Where a function can be entered, and whether a jump has room there.
+//! Finds the place for a jump at the entry of a function.
 //!
-//! A jump is five bytes long and stays within the function: behind a landing pad (`endbr64`), and
-//! over the padding that follows a function which is shorter, never over its neighbour.
+//! A jump is five bytes long. It goes behind a landing pad (`endbr64`), and may extend over the
+//! padding after a shorter function, but never into the next function.
 
 /// `jmp rel32`.
 pub(crate) const JUMP_LENGTH: usize = 5;
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
-/// What compilers align functions to. Padding reaches up to such an address.
+/// The alignment of functions. Padding ends at an aligned address.
 const ALIGNMENT: usize = 16;
 
-/// Where in a function a jump goes, counted from its first byte; none if there is no room.
+/// The offset in a function at which a jump goes; `None` if it does not fit.
 ///
-/// `code` is the function, of `size` bytes, and at least the bytes up to the next aligned address.
+/// `code` contains the function, of `size` bytes, and at least the bytes up to the next aligned
+/// address.
 pub(crate) fn place_for_jump(code: &[u8], address: usize, size: usize) -> Option<usize> {
     let at = if code.starts_with(&ENDBR64) {
         ENDBR64.len()
@@ -29,7 +30,7 @@ pub(crate) fn place_for_jump(code: &[u8], address: usize, size: usize) -> Option
     (has_room && size > 0).then_some(at)
 }
 
-/// Whether these bytes are instructions that do nothing, to the last of them.
+/// Whether all of these bytes are padding instructions.
 fn is_padding(mut code: &[u8]) -> bool {
     while !code.is_empty() {
         let Some(rest) = after_nop(code) else {
@@ -40,7 +41,7 @@ fn is_padding(mut code: &[u8]) -> bool {
     true
 }
 
-/// What follows a `nop` of any length, or an `int3`, as assemblers fill gaps with.
+/// The code after a `nop` of any length or an `int3`, with which assemblers fill gaps.
 fn after_nop(code: &[u8]) -> Option<&[u8]> {
     if let [0x90 | 0xcc, rest @ ..] = code {
         return Some(rest);

@@ -1,8 +1,8 @@
-//! Whether our library can take the place of one that an object carries.
+//! Decides whether our library can replace one that an object carries.
 //!
-//! Nothing is changed here. The carried library is asked for its version first; it must be one
-//! that our structures and constants hold for, export nothing that ours lacks, and agree on the
-//! size of all that programs allocate.
+//! This module changes nothing. The carried library must have a version with the same structures
+//! and constants as ours, export no function that ours lacks, and agree on the size of everything
+//! that programs allocate.
 
 use crate::entry::{self, JUMP_LENGTH};
 use crate::image::{Function, Image};
@@ -12,14 +12,14 @@ use crate::{search, separate};
 use core::fmt;
 use core::slice;
 
-/// The oldest version whose structures and constants are those of ours.
+/// The oldest version with the same structures and constants as ours.
 const OLDEST: u32 = version(1, 44);
 
-/// Handles and requests have numbers below this, with room for some that are yet to come.
+/// The types of handles and requests are below this number, which leaves room for future types.
 const TYPES: i32 = 32;
 
-/// Functions that do the same in every libuv, since they touch public fields only or nothing at
-/// all. They may stay as they are where they are too short for a jump.
+/// Functions that do the same in every libuv, since they only touch public fields. They may stay
+/// if they are too short for a jump.
 const INTERCHANGEABLE: [&str; 24] = [
     "uv_fs_get_path",
     "uv_fs_get_ptr",
@@ -53,34 +53,34 @@ const fn version(major: u32, minor: u32) -> u32 {
 
 /// A libuv inside an object.
 pub(crate) struct Carried {
-    /// As `uv_version` gives it.
+    /// The result of `uv_version`.
     pub(crate) version: u32,
-    /// Those that it exports and ours has.
+    /// The functions that it exports and ours has.
     pub(crate) functions: Vec<Function>,
     /// One for each function that can be replaced.
     pub(crate) jumps: Vec<Jump>,
-    /// Where its functions lie, as [`known::layout`] gives it.
+    /// The hash of the addresses of its functions; see [`known::layout`].
     pub(crate) layout: u64,
-    /// Whether what was known of it beforehand holds.
+    /// Whether the facts known beforehand apply to it.
     pub(crate) is_known: bool,
 }
 
-/// Why the carried library stays.
+/// Why ours cannot replace the carried library.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is older or newer than ours can stand in for: its version, and ours.
+    /// Its version is outside the range that ours can replace: its version, and ours.
     Version(u32, u32),
-    /// It has a function that ours has not.
+    /// It has a function that ours lacks.
     Lacks(String),
-    /// The two do not agree on the size of something.
+    /// The two disagree on the size of a type.
     Size(&'static str),
-    /// There is no room for a jump in a function.
+    /// A function is too short for a jump.
     Short(String),
-    /// Two functions have the same code.
+    /// Two functions share their code.
     Shared(String),
-    /// It went through link-time optimisation, which copies code to where it is called.
+    /// Link-time optimisation may have inlined its functions into their callers.
     Optimised,
-    /// Code may be running while it would be changed.
+    /// Other threads may run the code that would be changed.
     Threads,
     /// The code could not be changed.
     Code(Failure),
@@ -127,7 +127,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A version to be read by people.
+/// A version number, for display.
 pub(crate) struct Version(pub(crate) u32);
 
 impl fmt::Display for Version {
@@ -138,7 +138,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Looks at the library that `image` carries; `known` saves looking through all of its names.
+/// Examines the library that `image` carries. `known` saves a scan of all of its names.
 pub(crate) fn examine(
     image: &Image,
     ours: &Image,
@@ -183,7 +183,7 @@ pub(crate) fn examine(
     })
 }
 
-/// Where a jump goes in a function of `image`.
+/// The address of the jump in a function of `image`, if it fits.
 pub(crate) fn place(image: &Image, function: Function) -> Option<usize> {
     let (_, _, end) = image.segment_of(function.address)?;
     let length = (function.size + JUMP_LENGTH + 16).min(end - function.address);
@@ -200,13 +200,13 @@ fn is_interchangeable(name: &[u8]) -> bool {
 fn check_version(image: &Image, ours: &Image) -> Result<u32, Refusal> {
     let ask = |image: &Image| {
         let function = image.function(b"uv_version")?;
-        // SAFETY: every libuv has declared it so; it returns a constant.
+        // SAFETY: every libuv declares the function with this type; it returns a constant.
         let ask: extern "C" fn() -> u32 = unsafe { core::mem::transmute(function.address) };
         Some(ask())
     };
     let own = ask(ours).unwrap_or(0);
     let carried = ask(image).unwrap_or(0);
-    // A correction changes no structure, so the last number does not count.
+    // Patch releases change no structure, so the last number does not matter.
     if (OLDEST..=own | 0xff).contains(&carried) {
         Ok(carried)
     } else {
@@ -214,7 +214,7 @@ fn check_version(image: &Image, ours: &Image) -> Result<u32, Refusal> {
     }
 }
 
-/// Compares what can be asked for. A type that the carried library does not know has no size there.
+/// Compares the sizes that libuv reports. Skips types that the carried library does not know.
 fn check_sizes(image: &Image, ours: &Image) -> Result<(), Refusal> {
     let of_types: [(&[u8], &'static str); 2] = [
         (b"uv_handle_size", "a handle"),
@@ -225,7 +225,8 @@ fn check_sizes(image: &Image, ours: &Image) -> Result<(), Refusal> {
             return Err(Refusal::Size(what));
         };
         let [carried, own] = [carried, own].map(|function| {
-            // SAFETY: every libuv has declared the two so; they return a constant for a number.
+            // SAFETY: every libuv declares the two with this type; they map a number to a
+            // constant.
             unsafe { core::mem::transmute::<usize, extern "C" fn(i32) -> usize>(function.address) }
         });
         let differs = |kind| carried(kind) != usize::MAX && carried(kind) != own(kind);
@@ -235,7 +236,7 @@ fn check_sizes(image: &Image, ours: &Image) -> Result<(), Refusal> {
     }
     let of_loop = |image: &Image| {
         let function = image.function(b"uv_loop_size")?;
-        // SAFETY: every libuv has declared it so; it returns a constant.
+        // SAFETY: every libuv declares the function with this type; it returns a constant.
         let ask: extern "C" fn() -> usize = unsafe { core::mem::transmute(function.address) };
         Some(ask())
     };
@@ -245,8 +246,8 @@ fn check_sizes(image: &Image, ours: &Image) -> Result<(), Refusal> {
     }
 }
 
-/// Finds a function that ours has not. Linkers let names share their tails, so a name may begin
-/// in the middle of another one.
+/// Fails if the carried library exports a function that ours lacks. Linkers merge the tails of
+/// names, so a name may begin in the middle of another one.
 fn check_names(image: &Image, ours: &Image) -> Result<(), Refusal> {
     let mut lacking = None;
     search::each_uv(image.strings(), |at| {
@@ -259,8 +260,8 @@ fn check_names(image: &Image, ours: &Image) -> Result<(), Refusal> {
     lacking.map_or(Ok(()), |name| Err(Refusal::Lacks(name)))
 }
 
-/// Linkers may give functions of the same code one address. A jump there can lead to one of them
-/// only, so it stays as it is if all of them do the same in every libuv.
+/// Linkers may merge functions with the same code, and a jump can lead to one function only.
+/// Leaves merged functions as they are if all of them are interchangeable, and fails otherwise.
 fn check_shared(image: &Image, ours: &Image, jumps: &mut Vec<Jump>) -> Result<(), Refusal> {
     jumps.sort_unstable_by_key(|jump| jump.at);
     let shared: Vec<usize> = jumps

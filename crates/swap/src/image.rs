@@ -1,8 +1,8 @@
 //! An ELF object as the dynamic linker has mapped it: its exported symbols, its relocations, its
 //! build ID.
 //!
-//! Everything is read where it lies in memory. The linker has already accepted the object and is
-//! about to run its code, so the tables are trusted to be consistent with each other.
+//! The tables are read in place. The linker has already accepted the object and is about to run
+//! its code, so this module trusts the tables to be consistent with each other.
 
 use core::ffi::CStr;
 use core::mem::size_of;
@@ -60,7 +60,7 @@ pub(crate) struct Function {
     pub(crate) size: usize,
 }
 
-/// The table by which the linker looks names up.
+/// The hash table in which the linker looks names up.
 #[derive(Clone, Copy)]
 struct GnuHash {
     buckets: &'static [u32],
@@ -73,11 +73,11 @@ struct GnuHash {
 /// A loaded object.
 #[derive(Clone, Copy)]
 pub(crate) struct Image {
-    /// What is added to the addresses in the file.
+    /// The offset between addresses in the file and in memory.
     pub(crate) base: usize,
-    /// The path that it was loaded by; empty for the program.
+    /// The path that the object was loaded from; empty for the program.
     pub(crate) name: &'static CStr,
-    /// How many objects the process had closed when this one was looked at.
+    /// The number of objects that the process had closed when this one was read.
     pub(crate) closed_before: u64,
     segments: &'static [libc::Elf64_Phdr],
     symbols: *const Sym,
@@ -98,8 +98,8 @@ pub(crate) fn each(mut visit: impl FnMut(Image) -> bool) {
         _: usize,
         visit: *mut c_void,
     ) -> c_int {
-        // SAFETY: `dl_iterate_phdr` passes a valid description, and the pointer that it was given
-        // below, which nobody else uses meanwhile.
+        // SAFETY: `dl_iterate_phdr` passes a valid description, and the pointer from below, which
+        // has no other user meanwhile.
         let (info, visit) = unsafe { (&*info, &mut *visit.cast::<F>()) };
         match Image::of(info) {
             Some(image) => c_int::from(!visit(image)),
@@ -115,7 +115,7 @@ pub(crate) fn each(mut visit: impl FnMut(Image) -> bool) {
 }
 
 impl Image {
-    /// Reads the tables of an object; none if it has no dynamic symbols with a GNU hash table.
+    /// Reads the tables of an object; `None` if it has no dynamic symbols with a GNU hash table.
     fn of(info: &dl_phdr_info) -> Option<Image> {
         let base = usize::try_from(info.dlpi_addr).ok()?;
         // SAFETY: the linker's description of a loaded object stays as long as the object does;
@@ -170,12 +170,12 @@ impl Image {
         })
     }
 
-    /// All names of symbols, one after the other, each ended by a zero byte.
+    /// The string table: the names of all symbols, each ended by a zero byte.
     pub(crate) fn strings(&self) -> &'static [u8] {
         self.strings
     }
 
-    /// The name that begins at `offset` of the strings.
+    /// The name at an offset of the string table.
     pub(crate) fn name_at(&self, offset: usize) -> &'static [u8] {
         let rest = self.strings.get(offset..).unwrap_or_default();
         let end = rest.iter().position(|byte| *byte == 0);
@@ -228,7 +228,7 @@ impl Image {
         }
     }
 
-    /// Where the linker writes the addresses of symbols whose names begin with `uv_`.
+    /// The places where the linker writes the addresses of symbols whose names begin with `uv_`.
     pub(crate) fn uv_slots(&self) -> impl Iterator<Item = (&'static [u8], usize)> {
         let slot = |rela: &'static Rela| {
             let kind = (rela.info & 0xffff_ffff) as u32;
@@ -244,7 +244,7 @@ impl Image {
         self.relocations.into_iter().flatten().filter_map(slot)
     }
 
-    /// The protection and the bounds of the segment that holds an address.
+    /// The protection and the bounds of the segment that contains an address.
     pub(crate) fn segment_of(&self, address: usize) -> Option<(c_int, usize, usize)> {
         self.segments.iter().find_map(|segment| {
             let start = self.base + usize::try_from(segment.p_vaddr).ok()?;
@@ -276,7 +276,7 @@ impl Image {
         Some(unsafe { slice::from_raw_parts(range.start as *const u8, range.len()) })
     }
 
-    /// Maps pages of a segment from the file anew, as they were when the object was loaded.
+    /// Maps pages of a segment from the file again, which restores their original contents.
     pub(crate) fn map_again(&self, start: usize, end: usize, protection: c_int) {
         let holds = |segment: &&libc::Elf64_Phdr| {
             let first = (self.base + segment.p_vaddr as usize) & !(PAGE - 1);
@@ -289,8 +289,8 @@ impl Image {
         let in_segment = start - ((self.base + segment.p_vaddr as usize) & !(PAGE - 1));
         let offset = (segment.p_offset as usize & !(PAGE - 1)) + in_segment;
         let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
-        // SAFETY: the file is the one that lies there already, at the offset that its segment
-        // says, so the code is what it was.
+        // SAFETY: the file and the offset are those of the existing mapping, so the code is the
+        // original.
         unsafe {
             let file = libc::open(self.path().as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
             let place = start as *mut c_void;
@@ -299,7 +299,7 @@ impl Image {
         }
     }
 
-    /// The file that it was loaded from.
+    /// The file that the object was loaded from.
     pub(crate) fn path(&self) -> &'static CStr {
         if self.name.is_empty() {
             c"/proc/self/exe"
@@ -323,7 +323,7 @@ impl Image {
         (start..end).contains(&address)
     }
 
-    /// The first byte of the object and the first one behind it.
+    /// The address of the first byte of the object, and that after its last.
     pub(crate) fn extent(&self) -> (usize, usize) {
         let loaded = || {
             let is_loaded = |segment: &&libc::Elf64_Phdr| segment.p_type == libc::PT_LOAD;
@@ -339,7 +339,7 @@ impl Image {
         )
     }
 
-    /// The hash of its contents that the linker which made it has put in.
+    /// The build ID, a hash of the contents that the static linker has stored.
     pub(crate) fn build_id(&self) -> Option<&'static [u8]> {
         let word = |bytes: &[u8], at: usize| {
             let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
@@ -367,8 +367,8 @@ impl Image {
 impl GnuHash {
     fn at(address: usize) -> GnuHash {
         let words = address as *const u32;
-        // SAFETY: the table begins with four words that say how long its parts are, which follow
-        // each other: the bloom filter, the buckets, the chains.
+        // SAFETY: the table begins with four words that give the lengths of its parts, which
+        // follow: the bloom filter, the buckets, the chains.
         unsafe {
             let [buckets, first, bloom, bloom_shift] = *words.cast::<[u32; 4]>();
             let filter = words.add(4).cast::<u64>();
@@ -397,7 +397,7 @@ impl GnuHash {
         (at >= self.first).then_some(at)
     }
 
-    /// Where the hash of a symbol lies, whose lowest bit says that it is the last of its bucket.
+    /// The address of a symbol's hash, whose lowest bit is set for the last symbol of a bucket.
     fn link(&self, symbol: usize) -> *const u32 {
         self.chain.wrapping_add(symbol.wrapping_sub(self.first))
     }

@@ -1,11 +1,12 @@
-//! Functions inside a carried library that nothing leads to once the library is replaced.
+//! Internal functions of a carried library, which become unreachable once the library is
+//! replaced.
 //!
-//! Their names are in the symbol table of the file, which is not loaded with it, and which some
-//! programs are stripped of. Where they are known they get a tripwire: should code of the carried
-//! library have been copied into the program's own functions, the program ends there, with a line that says why.
-//! Link-time optimisation does copy, and functions that call no others would meet no tripwire. That is
-//! found out beforehand ([`crate::separate`]); and if the symbol table no longer says which source
-//! file a function comes from, it was a linker that compiled it.
+//! Their names are in the file's symbol table, which is not loaded and which stripped files lack.
+//! Those that are found get a tripwire: if code of the carried library was inlined into the
+//! program's own functions and calls one of them, the program ends there with a line that says
+//! why. Link-time optimisation inlines, also functions that call no others and so would trip
+//! nothing. [`crate::separate`] detects it beforehand; and a symbol table that does not name the
+//! source file of a function shows that the linker compiled the function.
 
 use crate::image::{Function, Image, Sym};
 use crate::patch::Jump;
@@ -15,8 +16,8 @@ use core::ops::Range;
 use core::ptr;
 use core::slice;
 
-/// What the uses of a loop come to: waiting, timers, the phases, beginning and ending handles,
-/// watching a descriptor, and handing work to the thread pool.
+/// Functions that every use of a loop calls: for waiting, timers, phases, opening and closing
+/// handles, watching descriptors, and submitting work to the thread pool.
 const GATES: [&[u8]; 13] = [
     b"uv__io_init",
     b"uv__io_poll",
@@ -37,16 +38,16 @@ const SHT_SYMTAB: u32 = 2;
 const STT_FUNC: u8 = 2;
 const STT_FILE: u8 = 4;
 
-/// What the symbol table of a file says of the libuv in it.
+/// The facts about a carried libuv that the file's symbol table gives.
 #[derive(Default)]
 pub(crate) struct Internals {
     /// The functions that get a tripwire.
     pub(crate) gates: Vec<Function>,
-    /// Whether it went through link-time optimisation.
+    /// Whether the library went through link-time optimisation.
     pub(crate) is_optimised: bool,
 }
 
-/// A file that is mapped as long as this lives.
+/// A mapped file, unmapped on drop.
 struct Mapped {
     start: *mut c_void,
     length: usize,
@@ -54,8 +55,8 @@ struct Mapped {
 
 impl Mapped {
     fn of(image: &Image) -> Option<Mapped> {
-        // SAFETY: the calls are given a valid path and a valid place for the answer; the mapping
-        // is private and of this size.
+        // SAFETY: the path is a C string, `status` is valid for writes, and the mapping is
+        // private and of the file's size.
         unsafe {
             let file = libc::open(image.path().as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
             if file < 0 {
@@ -89,23 +90,24 @@ impl Mapped {
             return None;
         }
         let start = self.start.wrapping_byte_add(offset).cast::<T>();
-        // SAFETY: the values lie within the mapping, are aligned, and any bytes make up such values.
+        // SAFETY: the values are within the mapping and aligned, and any bytes are valid for
+        // them.
         Some(unsafe { slice::from_raw_parts(start, count) })
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: it was mapped so, and what was borrowed from it is gone.
+        // SAFETY: the range is that of `mmap`, and no borrow of it is left.
         unsafe { libc::munmap(self.start, self.length) };
     }
 }
 
-/// How far from the exported functions internal ones may lie.
+/// The distance from exported functions within which internal ones are searched.
 const NEARBY: usize = 1 << 16;
 
-/// Looks for the internal functions of a carried library, which lie among the exported ones that
-/// `jumps` lead from; finds nothing in a stripped file.
+/// Finds the internal functions of a carried library, which are near the exported ones that have
+/// `jumps`. Finds none in a stripped file.
 pub(crate) fn find(image: &Image, jumps: &[Jump]) -> Internals {
     find_in_file(image, jumps).unwrap_or_default()
 }
@@ -122,11 +124,12 @@ fn find_in_file(image: &Image, jumps: &[Jump]) -> Option<Internals> {
     let names: &[u8] = file.slice(names.sh_offset, usize::try_from(names.sh_size).ok()?)?;
     let count = usize::try_from(table.sh_size).ok()? / size_of::<Sym>();
     let symbols: &[Sym] = file.slice(table.sh_offset, count)?;
-    Some(look(image.base, &among, symbols, names))
+    Some(search(image.base, &among, symbols, names))
 }
 
-/// Reads the names of few symbols only: those of a large program fill tens of megabytes.
-fn look(base: usize, among: &Range<usize>, symbols: &[Sym], names: &[u8]) -> Internals {
+/// Searches the symbol table. Reads the names of few symbols, since those of a large program fill
+/// tens of megabytes.
+fn search(base: usize, among: &Range<usize>, symbols: &[Sym], names: &[u8]) -> Internals {
     let text_of = |symbol: &Sym| names.get(symbol.name as usize..).unwrap_or_default();
     let name_of = |symbol: &Sym| {
         let rest = text_of(symbol);

@@ -1,22 +1,24 @@
-//! What is known of an object from an earlier look at the same file, told in the environment.
+//! Facts about an object's file from an earlier examination, passed in the environment.
 //!
-//! Looking through all names of a large program takes milliseconds, so this is done once for a
-//! program and not for each of its processes. The same build ID means the same code, unless whoever
-//! has built it made the ID up, or changed the file later; so functions must lie where they lay.
+//! Scanning all names of a large program takes milliseconds, so it is done once per program and
+//! not in each of its processes. The same build ID means the same code, unless the ID was
+//! invented or the file was changed after linking; so the functions must also have the same
+//! addresses.
 
 use crate::image::{Function, Image};
 use core::fmt::Write;
 
 /// Facts about the file of an object.
 pub(crate) struct Known {
-    /// What [`layout`] gives for the functions of libuv that it exports, all of which ours has too.
+    /// The [`layout`] of the functions of libuv that the object exports, all of which ours has
+    /// too.
     pub(crate) layout: u64,
-    /// Its internal functions that get a tripwire.
+    /// The internal functions that get a tripwire.
     pub(crate) internals: Vec<Function>,
 }
 
 impl Known {
-    /// Reads `BUILDID:LAYOUT:ADDRESS+SIZE,…`, if that is about this object.
+    /// Parses `BUILDID:LAYOUT:ADDRESS+SIZE,…`; `None` if the text is about another object.
     pub(crate) fn parse(text: &str, image: &Image) -> Option<Known> {
         let mut parts = text.split(':');
         let id = parts.next()?;
@@ -35,7 +37,7 @@ impl Known {
         Some(Known { layout, internals })
     }
 
-    /// Writes what [`Known::parse`] reads; nothing if the object has no build ID.
+    /// Formats the facts for [`Known::parse`]; `None` if the object has no build ID.
     pub(crate) fn print(&self, image: &Image) -> Option<String> {
         let mut text = hexadecimal(image.build_id()?);
         write!(text, ":{:x}:", self.layout).ok()?;
@@ -48,7 +50,7 @@ impl Known {
     }
 }
 
-/// A number for where functions lie in an object, by the method of Fowler, Noll and Vo.
+/// An FNV-1a hash, by words, of the addresses and sizes of functions in an object.
 pub(crate) fn layout(image: &Image, functions: &[Function]) -> u64 {
     let mut number: u64 = 0xcbf2_9ce4_8422_2325;
     for function in functions {

@@ -1,19 +1,20 @@
-//! Puts Blacklight's `libuv.so.1` in the place of a libuv that a program carries inside.
+//! Replaces a libuv that a program carries inside with Blacklight's `libuv.so.1`.
 //!
-//! `blacklight run` preloads this object together with the library. It looks at the program and at every
-//! object that comes with it or is opened later, and at none of them a second time:
+//! `blacklight run` preloads this object together with the library. It examines the program and
+//! every object that is loaded with it or opened later, each once:
 //!
 //! - A program that carries a libuv and exports its functions, as official Node.js does, calls
-//!   them directly. The first bytes of each are overwritten with a jump to ours, before `main`.
-//! - A module that carries one calls it through its linkage table, and the linker has put ours
-//!   there already, since ours is preloaded. Where it calls directly it gets jumps as well.
+//!   them directly. The swap overwrites the first bytes of each with a jump to ours, before
+//!   `main`.
+//! - A module that carries a libuv calls it through its linkage table, where the linker has put
+//!   our functions already, since ours is preloaded. A module that calls directly gets jumps.
 //!
-//! All or nothing: [`fit`] says whether ours can stand in for the carried library before anything
-//! is changed, and [`patch`] changes everything or leaves everything as it was. A module that ours
-//! cannot stand in for gets its own functions back.
+//! All or nothing: [`fit`] decides whether ours can replace the carried library before anything
+//! is changed, and [`patch`] writes all jumps or none. A module whose libuv ours cannot replace
+//! gets its own functions back.
 //!
-//! Nothing is ever written to the program's streams, but for one line when a tripwire ends it. What
-//! came of it goes to a file, if one was asked for.
+//! The swap writes nothing to the program's streams, except one line when a tripwire ends the
+//! program. It writes its results to a file, if the settings name one.
 
 mod entry;
 mod fit;
@@ -35,26 +36,26 @@ use settings::Settings;
 use std::fmt::Write;
 use std::sync::{Mutex, OnceLock};
 
-/// The exit status of a program that met a tripwire: `EX_SOFTWARE` of `sysexits.h`.
+/// The exit status of a program that a tripwire ended: `EX_SOFTWARE` of `sysexits.h`.
 const TRIPPED: i32 = 70;
 
-/// Our library, where modules are looked at. A program that carries a libuv has its functions
-/// found before those of any module, with us as without us, so there none is looked at.
+/// Our library, if modules are examined. They are not if the program carries a libuv: the linker
+/// then resolves the modules' calls to the program's functions, with or without the swap.
 static FOR_MODULES: OnceLock<Image> = OnceLock::new();
 
-/// The objects that need not be looked at again.
-static LOOKED_AT: Seen = Seen(Mutex::new((0, Vec::new())));
+/// The objects that were examined.
+static EXAMINED: Seen = Seen(Mutex::new((0, Vec::new())));
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
-/// Addresses of loaded objects, and how many had been closed when they were loaded: another object
-/// may come to lie where a closed one was.
+/// Addresses of loaded objects, and the number of objects closed so far: after a close, another
+/// object may be loaded at the same address.
 struct Seen(Mutex<(u64, Vec<usize>)>);
 
 impl Seen {
-    /// Whether this object has not been asked for before; it has from now on.
+    /// Records an object, and returns whether it is new.
     fn is_new(&self, image: &Image) -> bool {
         let Ok(mut seen) = self.0.lock() else {
             return false;
@@ -113,12 +114,14 @@ extern "C" fn start() {
         return;
     };
     match program {
-        Some(program) => take_program(&program, &ours, &settings),
+        Some(program) => replace_in_program(&program, &ours, &settings),
         None => {
             if settings.probe.is_none() {
                 FOR_MODULES.get_or_init(|| ours);
             }
-            modules.iter().for_each(|module| take_module(module, &ours));
+            modules
+                .iter()
+                .for_each(|module| replace_in_module(module, &ours));
         }
     }
     if let Some(descriptor) = settings.probe {
@@ -126,8 +129,8 @@ extern "C" fn start() {
     }
 }
 
-/// Replaces the libuv that the program carries; says so if that was asked for.
-fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
+/// Replaces the libuv that the program carries, and answers a probe.
+fn replace_in_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
     let told = settings.known.and_then(|text| Known::parse(text, program));
     let outcome = if has_threads() {
         Err(Refusal::Threads)
@@ -163,18 +166,18 @@ fn take_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
     }
 }
 
-/// Whether something that was preloaded has started threads, which may be running the program's code.
+/// Whether another preloaded object has started threads, which may run the program's code.
 fn has_threads() -> bool {
-    // The directory of a process's threads has one link for each, and two of its own.
-    // SAFETY: the path is a string, and there is a place for the answer.
+    // The link count of the directory is the number of threads plus two. SAFETY: the path is a C
+    // string, and `status` is valid for writes.
     unsafe {
         let mut status: libc::stat = core::mem::zeroed();
         libc::stat(c"/proc/self/task".as_ptr(), &raw mut status) == 0 && status.st_nlink > 3
     }
 }
 
-/// Puts jumps into an object that calls its libuv directly. Returns what was found out about the
-/// file, if that was not known.
+/// Writes jumps into an object that calls its libuv directly. Returns facts about the file that
+/// `told` did not have.
 fn replace(
     image: &Image,
     ours: &Image,
@@ -207,8 +210,8 @@ fn replace(
     Ok((carried, found))
 }
 
-/// Looks at a module that carries a libuv.
-fn take_module(module: &Image, ours: &Image) {
+/// Examines a module, and replaces the libuv that it carries, if any.
+fn replace_in_module(module: &Image, ours: &Image) {
     let Some(own) = module.function(b"uv_run") else {
         return;
     };
@@ -216,9 +219,9 @@ fn take_module(module: &Image, ours: &Image) {
         return;
     }
     let slot = module.uv_slots().find(|(name, _)| *name == b"uv_run");
-    // SAFETY: the linker writes an address there, and has mapped it for that.
+    // SAFETY: the relocation says that the linker writes an address there, and it is mapped.
     let bound = slot.map(|(_, at)| unsafe { *(at as *const usize) });
-    // Opened with RTLD_DEEPBIND it was given its own functions.
+    // A module opened with RTLD_DEEPBIND is bound to its own functions.
     let is_interposed = bound.is_some_and(|address| address != own.address);
     let outcome = if is_interposed {
         fit::examine(module, ours, None).map(|carried| carried.version)
@@ -233,7 +236,7 @@ fn take_module(module: &Image, ours: &Image) {
     }
 }
 
-/// Whether jumps were put into an object before.
+/// Whether the object already has jumps.
 fn is_replaced(image: &Image) -> bool {
     let function = image.function(b"uv_run");
     let at = function.and_then(|function| fit::place(image, function));
@@ -241,41 +244,41 @@ fn is_replaced(image: &Image) -> bool {
     at.is_some_and(|at| unsafe { *(at as *const u8) } == 0xe9)
 }
 
-fn looks_at_modules() -> bool {
+fn examines_modules() -> bool {
     FOR_MODULES.get().is_some()
 }
 
-/// Looks at what has been opened since.
-fn look_at_modules() {
+/// Examines the objects that were opened since the last call.
+fn examine_modules() {
     let Some(ours) = FOR_MODULES.get() else {
         return;
     };
-    // The linker lets no other thread open or close objects meanwhile.
+    // The linker holds its lock, so no other thread opens or closes objects meanwhile.
     image::each(|image| {
         let carries = || image.base != ours.base && image.function(b"uv_run").is_some();
-        if LOOKED_AT.is_new(&image) && carries() {
-            take_module(&image, ours);
+        if EXAMINED.is_new(&image) && carries() {
+            replace_in_module(&image, ours);
         }
         true
     });
 }
 
-/// Says what came of it to who asked, and ends the process before the program begins.
+/// Writes the result of a probe, and ends the process before the program begins.
 fn answer(descriptor: i32, text: &str) {
-    // SAFETY: the bytes are those of the text; ending here leaves nothing undone, since no code of
-    // the program has run.
+    // SAFETY: the pointer and length are those of `text`. Exiting here skips no clean-up, since
+    // no code of the program has run.
     unsafe {
         libc::write(descriptor, text.as_ptr().cast(), text.len());
         libc::_exit(0);
     }
 }
 
-/// What a tripwire leads to.
+/// The target of all tripwires.
 extern "C" fn tripped() -> ! {
     const LINE: &str = "blacklight: this program has got into its own libuv, which was \
                         replaced; it calls it by other ways than its functions, so run it \
                         without blacklight\n";
-    // SAFETY: as in `answer`; the program's loop is in no state to go on.
+    // SAFETY: as in `answer`; the program cannot continue, since its loop is inconsistent.
     unsafe {
         libc::write(2, LINE.as_ptr().cast(), LINE.len());
         libc::_exit(TRIPPED);

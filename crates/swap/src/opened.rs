@@ -1,17 +1,19 @@
-//! Objects that a program opens later, as Python and Lua do with modules.
+//! Interposes `dlopen`, to examine the objects that a program opens later, such as modules of
+//! Python and Lua.
 //!
-//! `dlopen` searches for a plain name by what its caller says of itself, so such a call goes on to
-//! the real function without a trace of us. A module is opened by its path, which does not
-//! depend on the caller; then what has come with it is looked at before the call returns. Objects in
-//! other namespaces (`dlmopen`) have a C library of their own and are left alone.
+//! The real `dlopen` searches for a plain name in the search path of its caller, which it finds
+//! by the return address. So a call with a plain name jumps to the real function, with the return
+//! address intact. A call with a path, as for a module, does not depend on the caller; new
+//! objects are examined before that call returns. Objects in other namespaces (`dlmopen`) have
+//! their own C library and are left alone.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The real function, once it was looked for.
+/// The address of the real `dlopen`, or 0 before the first use.
 static REAL: AtomicUsize = AtomicUsize::new(0);
 
-/// Stands before the real function.
+/// Replaces the real `dlopen`, and jumps to the function that [`target`] returns.
 ///
 /// # Safety
 ///
@@ -23,21 +25,21 @@ pub(crate) unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mu
         "push rdi",
         "push rsi",
         "sub rsp, 8",
-        "call {way}",
+        "call {target}",
         "add rsp, 8",
         "pop rsi",
         "pop rdi",
         "jmp rax",
-        way = sym way,
+        target = sym target,
     )
 }
 
-/// Which function is to do it: the real one, or [`open_and_look`].
-unsafe extern "C" fn way(path: *const c_char) -> usize {
+/// Chooses the function to run: the real one, or [`open_and_examine`].
+unsafe extern "C" fn target(path: *const c_char) -> usize {
     // SAFETY: the caller gives a string or a null pointer.
     let has_path = !path.is_null() && unsafe { CStr::from_ptr(path) }.to_bytes().contains(&b'/');
-    if has_path && crate::looks_at_modules() {
-        open_and_look as *const () as usize
+    if has_path && crate::examines_modules() {
+        open_and_examine as *const () as usize
     } else {
         real()
     }
@@ -54,13 +56,13 @@ fn real() -> usize {
     found
 }
 
-unsafe extern "C" fn open_and_look(path: *const c_char, flags: c_int) -> *mut c_void {
+unsafe extern "C" fn open_and_examine(path: *const c_char, flags: c_int) -> *mut c_void {
     type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
-    // SAFETY: the address is that of the C library's function, which has this type, and what it is
-    // given comes from our caller.
+    // SAFETY: the address is that of the C library's function, which has this type, and the
+    // arguments come from our caller.
     let handle = unsafe { core::mem::transmute::<usize, Open>(real())(path, flags) };
     if !handle.is_null() {
-        crate::look_at_modules();
+        crate::examine_modules();
     }
     handle
 }

@@ -1,10 +1,10 @@
-//! Changing the code of an object: all jumps are in place when [`apply`] returns `Ok`, and none
-//! is when it returns `Err`.
+//! Writes jumps into the code of an object. [`apply`] writes all of them and returns `Ok`, or
+//! none and returns `Err`.
 //!
-//! A jump of five bytes reaches 2 GiB, and our library is mostly farther away. So each leads to a
-//! slot in a page near the object, and the slot jumps on to anywhere. Pages are writable or
-//! executable, never both: no other thread may run code of the object meanwhile, which holds
-//! before `main` and before `dlopen` has returned.
+//! A jump of five bytes reaches 2 GiB, and our library is usually farther away. So each jump
+//! leads to a slot in a page near the object, and the slot jumps to the target. Pages are
+//! writable or executable, never both, so no other thread may run code of the object meanwhile.
+//! That holds before `main` and before `dlopen` has returned.
 
 use crate::entry::JUMP_LENGTH;
 use crate::image::{Image, PAGE};
@@ -12,29 +12,29 @@ use core::{ops, ptr};
 use libc::{c_int, c_void};
 use std::sync::Mutex;
 
-/// Pages between two that are written are made writable with them if they are no more than this:
-/// it costs nothing, and every further range costs two system calls.
+/// Ranges at most this far apart are made writable together, because every further range costs
+/// two system calls.
 const GAP: usize = 16 * PAGE;
 
-/// `jmp *2(%rip)`, two bytes of padding, and the address.
+/// The length of a slot: `jmp *2(%rip)`, two bytes of padding, and the address.
 const SLOT: usize = 16;
 
-/// How far from the object the slots may lie, so that jumps from all of it reach them.
+/// The maximum distance of slots from the object, so that jumps from all of it reach them.
 const REACH: usize = 1 << 30;
 
-/// Why nothing was changed.
+/// Why no jump was written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// There is no free memory near the object.
     NoMemoryNear,
-    /// The system does not let this process change code.
+    /// The system forbids this process to change code.
     Forbidden,
 }
 
 /// A jump to write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jump {
-    /// Where the five bytes go.
+    /// The address of the five bytes.
     pub(crate) at: usize,
     pub(crate) to: usize,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Jump {
 struct Range {
     start: usize,
     end: usize,
-    /// What they are protected with otherwise.
+    /// The protection to restore.
     protection: c_int,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn apply(image: &Image, mut jumps: Vec<Jump>) -> Result<(), Failure> 
             for range in &ranges[..done] {
                 range.protect(range.protection);
             }
-            slots.give_back();
+            slots.unmap();
             return Err(Failure::Forbidden);
         }
     }
@@ -65,24 +65,25 @@ pub(crate) fn apply(image: &Image, mut jumps: Vec<Jump>) -> Result<(), Failure> 
         let distance = slots.address(index).wrapping_sub(jump.at + JUMP_LENGTH);
         let [a, b, c, d, ..] = distance.to_le_bytes();
         let bytes = [0xe9, a, b, c, d];
-        // SAFETY: the page has just been made writable, the bytes belong to a function that is
-        // replaced (`entry`), and nobody runs it meanwhile (see above).
+        // SAFETY: the page was just made writable, the bytes belong to a function that is
+        // replaced (`entry`), and no thread runs it meanwhile (see above).
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), jump.at as *mut u8, JUMP_LENGTH) };
     }
     let restored = ranges.iter().all(|range| range.protect(range.protection));
     if !restored {
-        // A policy may let code be written and then not be run. Then the file is mapped anew.
+        // A security policy may forbid executing modified pages. Then the original pages are
+        // mapped again.
         for range in &ranges {
             image.map_again(range.start, range.end, range.protection);
         }
-        slots.give_back();
+        slots.unmap();
         return Err(Failure::Forbidden);
     }
     slots.keep();
     Ok(())
 }
 
-/// Overwrites pointers of an object, whatever protects them.
+/// Overwrites pointers of an object, even where they are write-protected.
 pub(crate) fn write_pointers(image: &Image, pointers: &[(usize, usize)]) {
     for &(at, value) in pointers {
         let range = Range {
@@ -102,7 +103,7 @@ pub(crate) fn write_pointers(image: &Image, pointers: &[(usize, usize)]) {
     }
 }
 
-/// The pages that jumps are written to, in as few ranges as is sensible.
+/// The pages that jumps are written to, merged where gaps are small.
 fn ranges(image: &Image, jumps: &[Jump]) -> Option<Vec<Range>> {
     let mut ranges: Vec<Range> = Vec::new();
     for jump in jumps {
@@ -130,21 +131,21 @@ fn ranges(image: &Image, jumps: &[Jump]) -> Option<Vec<Range>> {
 impl Range {
     fn protect(&self, protection: c_int) -> bool {
         let start = self.start as *mut c_void;
-        // SAFETY: the pages belong to a loaded object; whoever calls sees to it that nobody needs
-        // the rights that are taken away.
+        // SAFETY: the pages belong to a loaded object; the caller ensures that no thread needs
+        // the access that is removed.
         unsafe { libc::mprotect(start, self.end - self.start, protection) == 0 }
     }
 }
 
-/// Pages of slots that jumps lead to. They stay when a module is closed, for when it is opened again:
-/// else a module that comes and goes would use up all places near it.
+/// Pages of slots in use. They stay mapped when a module is closed and are reused when it is
+/// opened again; otherwise a module that is opened repeatedly would use up the memory near it.
 static KEPT: Mutex<Vec<(usize, Vec<u8>)>> = Mutex::new(Vec::new());
 
-/// Jumps that reach anywhere, in pages near an object.
+/// Jumps to arbitrary addresses, in pages near an object.
 struct Slots {
     start: usize,
     bytes: Vec<u8>,
-    /// Whether other jumps, of an object that was closed since, lead there too.
+    /// Whether the pages come from [`KEPT`].
     is_kept: bool,
 }
 
@@ -184,7 +185,7 @@ impl Slots {
         if pages.protect(libc::PROT_READ | libc::PROT_EXEC) {
             return Ok(slots);
         }
-        slots.give_back();
+        slots.unmap();
         Err(Failure::Forbidden)
     }
 
@@ -192,14 +193,14 @@ impl Slots {
         self.start + index * SLOT
     }
 
-    /// Jumps lead here from now on.
+    /// Records the pages as in use.
     fn keep(self) {
         if let (false, Ok(mut kept)) = (self.is_kept, KEPT.lock()) {
             kept.push((self.start, self.bytes));
         }
     }
 
-    fn give_back(self) {
+    fn unmap(self) {
         if !self.is_kept {
             let length = self.bytes.len().next_multiple_of(PAGE);
             // SAFETY: the pages were mapped by `near`, and no jump leads to them.
@@ -208,7 +209,7 @@ impl Slots {
     }
 }
 
-/// Where slots of this length may begin, so that jumps from all of the object reach them.
+/// The addresses at which slots of this length are reachable from all of the object.
 fn reachable(image: &Image, length: usize) -> ops::RangeInclusive<usize> {
     let (start, end) = image.extent();
     let lowest = end.saturating_sub(REACH).max(PAGE * 16);
@@ -216,13 +217,14 @@ fn reachable(image: &Image, length: usize) -> ops::RangeInclusive<usize> {
     lowest..=highest
 }
 
-/// Free pages that jumps from all of the object reach: below it, where the heap does not grow.
+/// Maps pages that jumps from all of the object reach, preferably below it, where the heap does
+/// not grow.
 fn memory_near(image: &Image, length: usize) -> Option<usize> {
     let (start, end) = image.extent();
     let start = start & !(PAGE - 1);
     let reachable = reachable(image, length);
     let mut step = PAGE * 16;
-    // A few places below, then above, each farther away than the one before.
+    // Tries addresses below and above, each pair farther away than the one before.
     for _ in 0..14 {
         let below = start.checked_sub(length + step);
         let above = Some(end.next_multiple_of(PAGE) + step * 64);
@@ -240,14 +242,14 @@ fn map_at(place: usize, length: usize) -> bool {
     let wanted = place as *mut c_void;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
     let rights = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: without MAP_FIXED nothing that is mapped already is replaced. Old kernels take the
-    // address as a hint, so the answer is compared with it.
+    // SAFETY: without MAP_FIXED, no existing mapping is replaced. Old kernels take the address as
+    // a hint, so the result is compared with it.
     let got = unsafe { libc::mmap(wanted, length, rights, flags, -1, 0) };
     if got == wanted {
         return true;
     }
     if got != libc::MAP_FAILED {
-        // SAFETY: these pages were just mapped, and nobody knows of them.
+        // SAFETY: these pages were just mapped, and nothing refers to them.
         unsafe { libc::munmap(got, length) };
     }
     false

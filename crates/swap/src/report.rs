@@ -1,7 +1,8 @@
-//! A file that says which processes run on ours, and why others do not.
+//! The report file, which lists the processes that run on our library, and why others do not.
 //!
-//! Nothing may be written to the streams of programs, and only `blacklight run` can speak for the first
-//! of them. Each process adds a line for every libuv that it carries.
+//! The swap must not write to the streams of programs, and `blacklight run` can report on the
+//! first process only. So each process appends a line to the file for every libuv that it
+//! carries.
 
 use crate::fit::{Refusal, Version};
 use crate::image::Image;
@@ -12,13 +13,13 @@ use std::sync::OnceLock;
 
 static FILE: OnceLock<&'static str> = OnceLock::new();
 
-/// Has lines added to the file of this path.
+/// Sets the path of the report file.
 pub(crate) fn to(path: &'static str) {
     FILE.get_or_init(|| path);
 }
 
-/// Adds what came of the libuv in an object, which is of the version given if it was replaced. That
-/// the file cannot be written to is of no concern to the program.
+/// Appends a line about the libuv in an object. `outcome` is its version if it was replaced.
+/// Ignores errors, which do not concern the program.
 pub(crate) fn add(image: &Image, outcome: &Result<u32, &Refusal>) {
     let Some(path) = FILE.get() else {
         return;
@@ -35,6 +36,6 @@ pub(crate) fn add(image: &Image, outcome: &Result<u32, &Refusal>) {
         Err(refusal) => format!("{process} {name}: left alone: {refusal}\n"),
     };
     let file = OpenOptions::new().append(true).create(true).open(path);
-    // One call for each line, so that lines of several processes do not mix.
+    // One write per line, so that lines of several processes do not mix.
     let _written = file.and_then(|mut file| file.write_all(line.as_bytes()));
 }

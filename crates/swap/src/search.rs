@@ -1,10 +1,10 @@
-//! Finding three letters in megabytes of names.
+//! Searches megabytes of names for `uv_`.
 
 use core::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8,
 };
 
-/// Calls `found` with every place where `uv_` stands in `text`.
+/// Calls `found` with the offset of every `uv_` in `text`.
 pub(crate) fn each_uv(text: &[u8], mut found: impl FnMut(usize)) {
     const STEP: usize = 16;
     // SAFETY: every x86-64 processor has these instructions.

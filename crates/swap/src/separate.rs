@@ -1,17 +1,17 @@
-//! Whether a carried library was compiled apart from the program that carries it.
+//! Detects whether a carried library was compiled separately from the program.
 //!
-//! Link-time optimisation copies functions to where they are called, and a copy cannot be
-//! replaced. It leaves no mark in a stripped file, so the opposite has to be shown. Some functions
-//! are so short that an optimiser which sees them together with their callers always copies them;
-//! libuv itself calls each of these from another of its source files. If all those calls are still
-//! there, files were compiled one by one. If one is missing, its function was copied, and others
-//! may have been copied into the program.
+//! Link-time optimisation inlines functions into their callers, and an inlined copy cannot be
+//! replaced. It leaves no mark in a stripped file, so its absence has to be shown. An optimiser
+//! that sees certain short functions together with their callers always inlines them, and libuv
+//! calls each of these witnesses from another of its source files. If all of those calls exist,
+//! the files were compiled separately. If one is missing, its witness was inlined, and other
+//! functions may have been inlined into the program.
 
 use crate::image::{Function, Image};
 use core::ops::Range;
 
-/// Short functions that libuv calls across its source files, from 1.44.0 on: on the ways of
-/// streams, datagrams, the thread pool, files, processes and signals.
+/// Short functions that libuv calls across its source files, from 1.44.0 on: for streams,
+/// datagrams, the thread pool, files, processes and signals.
 const WITNESSES: [&[u8]; 10] = [
     b"uv_buf_init",
     b"uv_cond_signal",
@@ -25,7 +25,7 @@ const WITNESSES: [&[u8]; 10] = [
     b"uv_signal_start",
 ];
 
-/// Functions that are not exported lie between those that are. A larger gap is something else.
+/// The largest gap between exported functions that may contain internal ones.
 const NEARBY: usize = 1 << 16;
 
 const CALL: u8 = 0xe8;
@@ -33,15 +33,15 @@ const JUMP: u8 = 0xe9;
 const INDIRECT: u8 = 0xff;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
-/// Where calls of one witness lead to.
+/// The targets of calls of a witness.
 #[derive(Clone, Copy)]
 struct Witness {
     function: usize,
-    /// Where the linker has written its address, if calls go through the linkage table.
+    /// The entry of the linkage table with its address, if calls go through that.
     slot: Option<usize>,
 }
 
-/// Whether the library, whose exported functions are given, was compiled file by file.
+/// Whether the library with these exported functions was compiled separately, file by file.
 pub(crate) fn is_compiled_apart(image: &Image, functions: &[Function]) -> bool {
     let mut unseen = Vec::with_capacity(WITNESSES.len());
     for name in WITNESSES {
@@ -62,7 +62,7 @@ pub(crate) fn is_compiled_apart(image: &Image, functions: &[Function]) -> bool {
     unseen.is_empty()
 }
 
-/// The code of the library: its exported functions and what lies between them.
+/// The address ranges of the library's code: its exported functions and the gaps between them.
 fn ranges(functions: &[Function]) -> Vec<Range<usize>> {
     let mut functions = functions.to_vec();
     functions.sort_unstable_by_key(|function| function.address);
@@ -77,8 +77,8 @@ fn ranges(functions: &[Function]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Removes those witnesses that are called somewhere in `code`. Every byte is taken for the beginning of an
-/// instruction: that others look like a call of one of few addresses does not happen.
+/// Removes the witnesses that `code` calls. Treats every byte as the start of an instruction,
+/// since it is very unlikely that other bytes look like a call of one of these addresses.
 fn remove_called(image: &Image, code: &[u8], start: usize, unseen: &mut Vec<Witness>) {
     for (at, bytes) in code.windows(6).enumerate() {
         let at = start + at;
@@ -105,7 +105,7 @@ fn remove_called(image: &Image, code: &[u8], start: usize, unseen: &mut Vec<Witn
 fn stub_slot(image: &Image, address: usize) -> Option<usize> {
     let stub = image.code(address..address.checked_add(11)?)?;
     let skipped = if stub.starts_with(&ENDBR64) { 4 } else { 0 };
-    // A stub may begin with `bnd`, a prefix that says nothing today.
+    // A stub may begin with `bnd`, a prefix that current processors ignore.
     let skipped = skipped + usize::from(stub[skipped] == 0xf2);
     match *stub.get(skipped..)? {
         [INDIRECT, 0x25, a, b, c, d, ..] => {

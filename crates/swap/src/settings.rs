@@ -1,27 +1,28 @@
-//! What `blacklight run` asks for, in the environment variable `BLACKLIGHT_SWAP`.
+//! The settings that `blacklight run` passes in the environment variable `BLACKLIGHT_SWAP`.
 //!
-//! Words with a semicolon between them: `only-this=PROGRAM`, `probe=FD`, `known=FACTS`,
-//! `report=PATH`, and last `library=PATH`, which may have a semicolon in it.
+//! The settings are separated by semicolons: `only-this=PROGRAM`, `probe=FD`, `known=FACTS`,
+//! `report=PATH`, and last `library=PATH`, which may contain a semicolon.
 
 use core::ffi::CStr;
 use libc::c_int;
 
-/// The variable.
+/// The name of the variable.
 const NAME: &CStr = c"BLACKLIGHT_SWAP";
 
-/// What was asked for.
+/// The parsed settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings<'a> {
-    /// The path of our library, as the linker was told to load it.
+    /// The path of our library, as in `LD_PRELOAD`.
     pub(crate) library: &'a str,
-    /// Children of this program are not to inherit it. What comes before the program in the same
-    /// process, as `env` does for a script, passes it on.
+    /// The program whose children do not inherit the preloads. A program that runs before it in
+    /// the same process, such as `env` for a script, passes them on.
     pub(crate) only_this: Option<&'a str>,
-    /// Say on this descriptor what came of it, and end before the program begins.
+    /// The descriptor to write the result to, before ending the process without running the
+    /// program.
     pub(crate) probe: Option<c_int>,
-    /// What is known of the program, for [`crate::known::Known::parse`].
+    /// Facts about the program, for [`crate::known::Known::parse`].
     pub(crate) known: Option<&'a str>,
-    /// The file to which is written what came of it in each process.
+    /// The path of the report file.
     pub(crate) report: Option<&'a str>,
 }
 
@@ -56,10 +57,10 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// What the environment asks for, if it does.
+/// Reads the settings from the environment, if they are set.
 pub(crate) fn read() -> Option<Settings<'static>> {
-    // SAFETY: the name is a string. The value is copied, so what changes the environment later
-    // does not change it.
+    // SAFETY: the name is a C string. The value is copied, so later changes of the environment do
+    // not affect it.
     let text = unsafe {
         let value = libc::getenv(NAME.as_ptr());
         if value.is_null() {
@@ -70,29 +71,29 @@ pub(crate) fn read() -> Option<Settings<'static>> {
     Settings::parse(String::leak(text))
 }
 
-/// Tells the children of this process what is known of its program.
+/// Passes facts about the program to the children of this process.
 pub(crate) fn pass_on(settings: &Settings<'_>, known: &str) {
     let text = settings.print(known);
-    // SAFETY: both are strings with a zero byte at the end, and are copied.
+    // SAFETY: both are C strings, and `setenv` copies them.
     unsafe { libc::setenv(NAME.as_ptr(), text.as_ptr().cast(), 1) };
 }
 
-/// Whether this process runs the program of this path.
+/// Whether this process runs the program at this path.
 pub(crate) fn is_running(program: &str) -> bool {
-    let mut room = [0; 4096];
-    // SAFETY: the path is a string, and the room is as long as is said.
+    let mut buf = [0; 4096];
+    // SAFETY: the path is a C string, and the length is that of the buffer.
     let length = unsafe {
         let link = c"/proc/self/exe".as_ptr();
-        libc::readlink(link, room.as_mut_ptr().cast(), room.len())
+        libc::readlink(link, buf.as_mut_ptr().cast(), buf.len())
     };
     let length = usize::try_from(length).unwrap_or(0);
-    room[..length] == *program.as_bytes()
+    buf[..length] == *program.as_bytes()
 }
 
-/// Takes what is ours out of the environment, so that children are started without it.
+/// Removes our variable and our preloads from the environment that children inherit.
 pub(crate) fn withdraw(settings: &Settings<'_>, this: &str) {
     const PRELOAD: &CStr = c"LD_PRELOAD";
-    // SAFETY: names and values are strings with a zero byte at the end, and are copied.
+    // SAFETY: names and values are C strings, and `setenv` copies them.
     unsafe {
         libc::unsetenv(NAME.as_ptr());
         let list = libc::getenv(PRELOAD.as_ptr());
