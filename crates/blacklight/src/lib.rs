@@ -94,7 +94,7 @@
 //!     let listener = TcpListener::bind(&lp, "127.0.0.1:7000".parse().unwrap())?;
 //!     listener.accept_start(|_, _, client| {
 //!         if let Err(error) = client.and_then(echo) {
-//!             eprintln!("a client is turned away: {error}");
+//!             eprintln!("cannot serve a client: {error}");
 //!         }
 //!     });
 //!     lp.run(Mode::Default);

@@ -117,7 +117,7 @@ impl Inner {
 /// let timer = Timer::new(&lp)?;
 /// timer.start(Duration::from_millis(1), |lp, _| {
 ///     // A callback receives its loop and need not own one.
-///     lp.spawn(async { println!("and this is a task of the same loop") });
+///     lp.spawn(async { println!("a task of the same loop") });
 /// })?;
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())

@@ -334,7 +334,7 @@ impl UdpSocket {
     /// let socket = UdpSocket::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
     /// socket.send_then("light", Some(socket.local_addr()?), |_, sent| sent.unwrap())?;
     /// lp.run(Mode::Default);
-    /// assert_eq!(socket.send_queue(), (0, 0), "it has gone, and been reported");
+    /// assert_eq!(socket.send_queue(), (0, 0), "it is sent, and reported");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn send_then(

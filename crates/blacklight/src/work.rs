@@ -150,7 +150,7 @@ impl fmt::Debug for Work {
 ///
 /// let lp = Loop::new()?;
 /// let mut sum: Blocking<u32> = lp.spawn_blocking(|| (1..=100).sum());
-/// assert!(!sum.is_finished(), "it is the loop that brings the result");
+/// assert!(!sum.is_finished(), "the loop delivers the result");
 /// let is_cancelled = sum.cancel();
 /// lp.run(Mode::Default);
 /// assert!(sum.is_finished());

@@ -60,20 +60,20 @@ impl Preloads {
             let library = self.library.display();
             return Ok(Verdict::Refused(format!("{FILE} is not beside {library}")));
         }
-        let (answer, told) = std::io::pipe().context("cannot make a pipe")?;
+        let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
         let mut command = Command::new(program);
         // If the program runs nevertheless, this makes most programs exit at once.
         command.arg("--version");
         command
             .stdin(Stdio::null())
-            .stdout(told)
+            .stdout(writer)
             .stderr(Stdio::null());
         self.apply(&mut command, &["probe=1"])?;
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot run {}", program.display()))?;
         drop(command);
-        let verdict = read(answer);
+        let verdict = read(reader);
         child.wait().context("cannot wait for the trial")?;
         verdict
     }
@@ -122,9 +122,9 @@ fn ensure_one_entry_each(list: &OsStr, entries: usize) -> Result<()> {
     Ok(())
 }
 
-fn read(mut answer: PipeReader) -> Result<Verdict> {
+fn read(mut reader: PipeReader) -> Result<Verdict> {
     let mut text = String::new();
-    answer
+    reader
         .read_to_string(&mut text)
         .context("cannot read what the trial says")?;
     Ok(parse(&text))

@@ -131,18 +131,18 @@ extern "C" fn start() {
 
 /// Replaces the libuv that the program carries, and answers a probe.
 fn replace_in_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
-    let told = settings.known.and_then(|text| Known::parse(text, program));
+    let inherited = settings.known.and_then(|text| Known::parse(text, program));
     let outcome = if has_threads() {
         Err(Refusal::Threads)
     } else {
-        replace(program, ours, told.as_ref())
+        replace(program, ours, inherited.as_ref())
     };
     report::add(
         program,
         &outcome.as_ref().map(|(carried, _)| carried.version),
     );
     let facts = outcome.as_ref().ok().and_then(|(_, new)| {
-        let known = new.as_ref().or(told.as_ref())?;
+        let known = new.as_ref().or(inherited.as_ref())?;
         known.print(program)
     });
     if let Some(descriptor) = settings.probe {
@@ -168,25 +168,25 @@ fn replace_in_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
 
 /// Whether another preloaded object has started threads, which may run the program's code.
 fn has_threads() -> bool {
-    // The link count of the directory is the number of threads plus two. SAFETY: the path is a C
-    // string, and `status` is valid for writes.
+    // The link count of the directory is the number of threads plus two.
+    // SAFETY: the path is a C string, and `status` is valid for writes.
     unsafe {
         let mut status: libc::stat = core::mem::zeroed();
         libc::stat(c"/proc/self/task".as_ptr(), &raw mut status) == 0 && status.st_nlink > 3
     }
 }
 
-/// Writes jumps into an object that calls its libuv directly. Returns facts about the file that
-/// `told` did not have.
+/// Writes jumps into an object that calls its libuv directly. Returns facts about the file,
+/// unless `inherited` has them.
 fn replace(
     image: &Image,
     ours: &Image,
-    told: Option<&Known>,
+    inherited: Option<&Known>,
 ) -> Result<(Carried, Option<Known>), Refusal> {
-    let carried = fit::examine(image, ours, told)?;
-    let told = told.filter(|_| carried.is_known);
+    let carried = fit::examine(image, ours, inherited)?;
+    let inherited = inherited.filter(|_| carried.is_known);
     let mut found = None;
-    if told.is_none() {
+    if inherited.is_none() {
         let internals = internals::find(image, &carried.jumps);
         if internals.is_optimised {
             return Err(Refusal::Optimised);
@@ -197,7 +197,7 @@ fn replace(
         });
     }
     let mut jumps = carried.jumps.clone();
-    let internals = told
+    let internals = inherited
         .or(found.as_ref())
         .map(|known| known.internals.as_slice());
     for function in internals.unwrap_or_default() {

@@ -158,10 +158,10 @@ impl Node {
 /// use blacklight::node::Node;
 ///
 /// let node = Node::new()?;
-/// let unheard = node.set_immediate(|_| unreachable!("nobody waits for it"));
-/// assert!(unheard.has_ref());
-/// unheard.unref();
-/// assert!(!unheard.has_ref());
+/// let unreferenced = node.set_immediate(|_| unreachable!("`run` does not wait for it"));
+/// assert!(unreferenced.has_ref());
+/// unreferenced.unref();
+/// assert!(!unreferenced.has_ref());
 /// node.run();
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -184,7 +184,7 @@ impl Immediate {
     /// use blacklight::node::Node;
     ///
     /// let node = Node::new()?;
-    /// let immediate = node.set_immediate(|_| println!("it is waited for, after all"));
+    /// let immediate = node.set_immediate(|_| println!("`run` waits for it again"));
     /// immediate.unref().r#ref();
     /// assert!(immediate.has_ref());
     /// node.run();

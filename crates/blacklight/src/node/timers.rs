@@ -490,7 +490,7 @@ impl Timeout {
     /// use blacklight::node::Node;
     ///
     /// let node = Node::new()?;
-    /// let timer = node.set_timeout(|_, _| unreachable!("nobody waits for it"), 60_000);
+    /// let timer = node.set_timeout(|_, _| unreachable!("`run` does not wait for it"), 60_000);
     /// timer.unref();
     /// assert!(!timer.has_ref());
     /// node.run();
@@ -507,7 +507,7 @@ impl Timeout {
     /// use blacklight::node::Node;
     ///
     /// let node = Node::new()?;
-    /// let timer = node.set_timeout(|_, _| println!("it is waited for, after all"), 1);
+    /// let timer = node.set_timeout(|_, _| println!("`run` waits for it again"), 1);
     /// timer.unref().r#ref();
     /// assert!(timer.has_ref());
     /// node.run();
