@@ -1,4 +1,4 @@
-//! Readiness of descriptors that the program reads and writes itself.
+//! Poll handles, for descriptors that the program itself reads and writes.
 
 use crate::handle::{Handle, Single, common_methods};
 use crate::loop_::Loop;

@@ -1,4 +1,4 @@
-//! TCP.
+//! TCP streams and listeners, on the common parts in `stream`.
 
 use crate::handle::{Handle, common_methods};
 use crate::loop_::Loop;

@@ -1,4 +1,4 @@
-//! Timers.
+//! Timers of the loop's timer phase, in milliseconds. Tasks use `time` instead.
 
 use crate::handle::{Handle, Single, common_methods, detach_method};
 use crate::loop_::Loop;

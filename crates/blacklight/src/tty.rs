@@ -1,4 +1,4 @@
-//! Terminals.
+//! Terminals, which are streams with a mode and a size.
 
 use crate::handle::{Handle, common_methods};
 use crate::loop_::Loop;

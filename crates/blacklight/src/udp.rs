@@ -1,4 +1,4 @@
-//! UDP.
+//! UDP sockets.
 //!
 //! Like streams, sockets work with callbacks and in tasks; `stream/mod.rs` explains how tasks
 //! wait. A datagram is sent or received whole, or not at all.

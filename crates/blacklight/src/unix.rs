@@ -1,4 +1,4 @@
-//! Unix sockets and pipes.
+//! Unix-domain streams and listeners, and pipes, on the common parts in `stream`.
 
 use crate::handle::{Handle, common_methods};
 use crate::loop_::{Inner, Loop};

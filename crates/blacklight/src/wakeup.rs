@@ -1,4 +1,4 @@
-//! Waking a loop from other threads.
+//! Async handles, with which other threads wake a loop.
 
 use crate::handle::{Handle, Single, common_methods, detach_method};
 use crate::loop_::Loop;
