@@ -14,7 +14,7 @@ pub(crate) const BACKLOG: i32 = 1024;
 
 pub(crate) fn internet(address: Result<Address, Errno>) -> io::Result<SocketAddr> {
     let address = address?.to_socket_addr();
-    address.ok_or_else(|| io::Error::other("not an Internet address"))
+    address.ok_or_else(|| io::Error::other("not an address of the Internet"))
 }
 
 fn init(engine: &mut Engine, token: Token) -> Result<Key, Errno> {
