@@ -1,17 +1,17 @@
-//! A gate: lets threads into a section that its owner can close.
+//! A gate: admits threads to a section that its owner can close.
 //!
-//! The word of a gate says whether it is open, how many threads are inside, and of which
-//! process they are. The invariants:
+//! The word of a gate holds whether the gate is open, how many threads are inside, and the process
+//! that these threads belong to. The invariants:
 //!
-//! - A closed gate is never written to by those whom it refuses. So the owner may open it anew
-//!   by a plain store, even while other threads knock.
-//! - After [`Gate::close`] nobody is inside, and nobody gets in before [`Gate::open`]. What
-//!   happened inside happens before the return from `close`.
-//! - Threads that were inside when the process forked are not in the child. The first
-//!   thread that enters there counts from zero, and a close does not wait for the others.
+//! - A thread that a closed gate refuses does not write to the gate. So the owner may reopen the
+//!   gate by a plain store, even while other threads try to enter.
+//! - After [`Gate::close`] no thread is inside, and none enters before [`Gate::open`]. Everything
+//!   that threads did inside happens before the return from `close`.
+//! - Threads that were inside when the process forked do not exist in the child. The first thread
+//!   that enters there counts from zero, and `close` does not wait for the parent's threads.
 //!
-//! Entering and leaving are atomics only, so both may happen in a signal handler, also in one
-//! that interrupts the close.
+//! Entering and leaving are atomic operations only, so a signal handler may do both, even one that
+//! interrupts the close.
 
 use crate::sync::{AtomicU32, sleep, yield_now};
 use blacklight_sys::per_process;
@@ -21,7 +21,7 @@ use std::time::Duration;
 const OPEN: u32 = 1 << 31;
 /// How many threads are inside.
 const INSIDE: u32 = (1 << 20) - 1;
-/// The process whose threads they are.
+/// The process that these threads belong to.
 const PROCESS: u32 = !OPEN & !INSIDE;
 
 /// See the module.
@@ -31,27 +31,27 @@ pub struct Gate(AtomicU32);
 
 #[cfg(all(test, loom))]
 impl Gate {
-    /// As a child finds it that was forked while a thread of its parent was inside.
+    /// The gate in the child of a process that forked while one of its threads was inside.
     pub(crate) fn inherited() -> Gate {
         let parent = process().wrapping_sub(INSIDE + 1) & PROCESS;
         Gate(AtomicU32::new(OPEN | parent | 1))
     }
 }
 
-/// This process, as the word has it. Only the last bits of the generation fit, which is enough
-/// to tell a process from those that it descends from.
+/// This process, in the bits of `PROCESS`. Only the low bits of the generation fit, which is enough
+/// to distinguish a process from its ancestors.
 #[inline]
 fn process() -> u32 {
     ((per_process::generation() as u32) << INSIDE.count_ones()) & PROCESS
 }
 
 impl Gate {
-    /// Opens a gate that is closed, or memory that has never been one.
+    /// Opens a closed gate, or initializes memory as an open one.
     pub fn open(&self) {
         self.0.store(OPEN | process(), Release);
     }
 
-    /// Goes in, if the gate is open. Whoever is in must [leave](Gate::leave).
+    /// Enters if the gate is open. A thread that has entered must [leave](Gate::leave).
     #[inline]
     pub fn enter(&self) -> bool {
         let process = process();
@@ -71,13 +71,13 @@ impl Gate {
         }
     }
 
-    /// Goes out again.
+    /// Leaves after [`Gate::enter`] has returned true.
     #[inline]
     pub fn leave(&self) {
         self.0.fetch_sub(1, Release);
     }
 
-    /// Closes the gate and waits for those of this process who are inside.
+    /// Closes the gate and waits until this process's threads have left.
     pub fn close(&self) {
         self.0.fetch_and(!OPEN, AcqRel);
         let mut waits = 0;
@@ -85,7 +85,7 @@ impl Gate {
             waits += 1;
             match waits < 100 {
                 true => yield_now(),
-                // Yielding gives nothing to a thread of a lower priority.
+                // A thread of lower priority inside the gate gains nothing from a yield.
                 false => sleep(Duration::from_micros(50)),
             }
         }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_waits_for_those_inside() {
+    fn closing_waits_for_threads_inside() {
         for _ in 0..100 {
             let (gate, go, left) = (Gate::default(), Barrier::new(2), AtomicBool::new(false));
             gate.open();
@@ -136,13 +136,13 @@ mod tests {
         }
     }
 
-    /// The word as a child finds it that was forked while a thread of its parent was inside.
+    /// The gate in the child of a process that forked while three of its threads were inside.
     #[test]
-    fn those_of_another_process_are_not_waited_for() {
-        let stranger = process().wrapping_sub(INSIDE + 1) & PROCESS;
-        let gate = Gate(AtomicU32::new(OPEN | stranger | 3));
+    fn closing_does_not_wait_for_threads_of_another_process() {
+        let parent = process().wrapping_sub(INSIDE + 1) & PROCESS;
+        let gate = Gate(AtomicU32::new(OPEN | parent | 3));
         gate.close();
-        let gate = Gate(AtomicU32::new(OPEN | stranger | 3));
+        let gate = Gate(AtomicU32::new(OPEN | parent | 3));
         assert!(gate.enter());
         gate.leave();
         gate.close();

@@ -1,38 +1,37 @@
-//! The mailbox of a loop: how other threads and signal handlers reach it.
+//! The mailbox of a loop: other threads and signal handlers reach the loop through it.
 //!
-//! Senders touch nothing of the engine. They share a [`Mailbox`] with it, which has a cell for
-//! each async handle and each request of the thread pool. A send marks its cell, sets a bit for
-//! the cell and for everything that the cell is part of, and wakes the loop if the loop may be
-//! asleep. All of it is atomics and at most one signal of the waker, so it may happen in a
-//! signal handler.
+//! Senders touch nothing else of the engine. A [`Mailbox`] has a cell for each async handle and
+//! each request of the thread pool. A send marks its cell, sets a bit for the cell and for each
+//! level above it, and wakes the loop if the loop may be asleep. A send consists of atomic
+//! operations and at most one signal of the waker, so a signal handler may send.
 //!
 //! The loop's side is the [`Receiver`](crate::wakeup::Receiver). The invariants:
 //!
-//! - A mark says that a cell has been sent to and that this has not been delivered. Marking is
-//!   always a read-modify-write: even a send that finds the mark set is ordered before the delivery
-//!   that clears it, so the callback sees all that the sender did before. The mark is cleared
-//!   before the callback runs.
-//! - No send relies on another sender's progress, since that one may have been preempted for as long
-//!   as it pleases the scheduler. Each send sees to it by itself that all bits are set that lead the
-//!   loop to its cell, and that the loop is woken. It may skip a step only if it has seen that the
-//!   step has been done, never because another sender has begun to.
-//! - Bits are set from the cell upwards (group, bank, segment) and cleared by the loop from the
-//!   segment downwards. So whenever a bit is set and nobody is about to set those above it, the
-//!   loop will come by. A sender that was held up may set bits for what has been delivered
+//! - A marked cell has a pending send: sent, and not delivered yet. Marking is always a
+//!   read-modify-write, so even a send that finds the mark set is ordered before the delivery that
+//!   clears the mark, and the callback sees all that the sender wrote before. The loop clears the
+//!   mark before the callback runs.
+//! - No send relies on another sender's progress, since the scheduler may have preempted that
+//!   sender for any length of time. Each send itself ensures that all bits on the way to its cell
+//!   are set, and that the loop is woken. A send skips a step only if it has seen that the step is
+//!   done, never because another sender has begun it.
+//! - Senders set bits from the cell upwards (group, bank, segment); the loop clears bits from the
+//!   segment downwards. So the loop finds every bit that is set, unless a sender is still about to
+//!   set the bits above it. A preempted sender may set bits for a send that has been delivered
 //!   meanwhile: the loop then finds no mark, or no bit below, and goes on.
-//! - `sleep` says that the loop may be waiting in the kernel, or that it is not running at all,
-//!   since then some other loop may be waiting for our descriptor. The loop says so *before*
-//!   it looks at the bits for the last time, and a sender looks *after* it has set them, all
-//!   sequentially consistent: one of the two sees the other. A sender takes the word back only when
-//!   its `write` has returned, and only the word of that very sleep: who finds it taken back knows
-//!   that the loop has been woken.
-//! - A closed handle's cell is given to a new one only when it is no longer marked.
-//! - What has been sent may be delivered, and the loop be closed over it, while its sender is
-//!   still about to wake the loop. So each sender keeps the mailbox alive: a [`Sender`] shares
-//!   in it, and a front end with plain pointers closes a [`Gate`](crate::Gate) first.
+//! - `sleep` has [`ASLEEP`] set while the loop may be waiting in the kernel, and while the loop is
+//!   not running, since then another loop may be waiting for its descriptor. The loop sets
+//!   `ASLEEP` *before* it checks the bits for the last time, and a sender checks `sleep` *after* it
+//!   has set its bits, all sequentially consistent: one of the two sees the other. A sender clears
+//!   `ASLEEP` only after its `write` has returned, and only for that same sleep: a sender that finds
+//!   `ASLEEP` cleared knows that the loop has been woken.
+//! - The loop reuses a closed handle's cell only when the cell is no longer marked.
+//! - A send may be delivered, and its loop closed, before the sender has woken the loop. So each
+//!   sender keeps the mailbox alive: a [`Sender`] owns a share of the mailbox, and a front end with
+//!   plain pointers closes a [`Gate`](crate::Gate) first.
 //!
-//! Requests of the thread pool come back by a stack of their cells: each is pushed once, by one
-//! compare-and-swap, so no push waits for another, and whoever pushes wakes the loop as above.
+//! Requests of the thread pool come back through a stack of their cells. A worker pushes each cell
+//! once, by one compare-and-swap, so no push waits for another, and wakes the loop as above.
 
 use crate::slab::NIL;
 use crate::sync::{AtomicU32, AtomicU64, SharedWaker, shared_waker};
@@ -43,9 +42,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// In a cell's state: an async handle's cell has been sent to.
 pub(crate) const MARKED: u32 = 1;
-/// In a cell's state: a request was cancelled. Only the loop looks.
+/// In a cell's state: a request was cancelled. Only the loop reads this bit.
 pub(crate) const CANCELLED: u32 = 2;
-/// The rest of the state is the cell's generation, which counts in these.
+/// The other bits of the state are the cell's generation, counted in steps of this.
 pub(crate) const GENERATION: u32 = 4;
 
 #[derive(Default, Debug)]
@@ -56,18 +55,18 @@ pub(crate) struct Cell {
     pub(crate) token: AtomicU64,
 }
 
-/// The cells of a group, and the groups of a bank. A bit for each fits into a word. Models have
-/// so few that all kinds of segments are within their reach.
+/// How many cells a group has, and how many groups a bank has: one per bit of a word. Models have
+/// only two, so that they reach every kind of segment.
 pub(crate) const GROUP: u32 = if cfg!(all(test, loom)) { 2 } else { u64::BITS };
 
-/// Cells that are neighbours, with a bit for each.
+/// Neighbouring cells, with a bit for each.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// Those that have been sent to.
+    /// Cells that have been sent to.
     pub(crate) noted: AtomicU64,
-    /// Those that the loop has taken from there and not delivered yet. The loop alone writes.
+    /// Cells that the loop has taken from `noted` and not delivered yet. Only the loop writes it.
     pub(crate) taken: AtomicU64,
-    /// The group that is delivered next. Nobody else looks.
+    /// The group that the loop delivers next. Only the loop uses it.
     pub(crate) next: AtomicU32,
     cells: [Cell; GROUP as usize],
 }
@@ -84,7 +83,7 @@ impl Default for Group {
 }
 
 impl Group {
-    /// The cell of this group with this number, of which only the place in the group counts.
+    /// The cell with this number, which is a cell of this group.
     #[inline]
     pub(crate) fn cell(&self, number: u32) -> &Cell {
         &self.cells[(number % GROUP) as usize]
@@ -94,8 +93,8 @@ impl Group {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) groups: Box<[Group]>,
-    /// A word for each bank of groups, with a bit for each group that has something noted. A segment
-    /// of one bank has none: looking at so few groups costs less than keeping their bits.
+    /// A word for each bank, with a bit for each group that has something noted. A segment of one
+    /// bank has no such word: scanning so few groups costs less than maintaining their bits.
     pub(crate) banks: Box<[AtomicU64]>,
 }
 
@@ -119,11 +118,11 @@ fn boxed<T: Default>(len: usize) -> Result<Box<[T]>, Errno> {
     Ok(all.into_boxed_slice())
 }
 
-/// Cells do not move, since senders may be looking at them: their groups live in segments, each
-/// twice as long as the one before. The first has one group.
+/// How many segments there can be. The first has one group, and each has twice as many as the one
+/// before. Segments never move, since senders may be accessing their cells.
 const SEGMENTS: usize = 26;
 
-/// Where a group is: its segment and its place in it.
+/// A group's segment, and its index in that segment.
 #[inline]
 pub(crate) fn locate(group: u32) -> (usize, usize) {
     let segment = (group + 1).ilog2();
@@ -152,20 +151,20 @@ impl Ticket {
     }
 }
 
-/// In the word about sleep: the loop may be asleep. The rest counts the sleeps in steps of
+/// In [`Mailbox::sleep`]: the loop may be asleep. The other bits count the sleeps in steps of
 /// [`SLEEPS`].
 pub(crate) const ASLEEP: u64 = 1;
 pub(crate) const SLEEPS: u64 = 2;
 
-/// What a loop shares with those who wake it.
+/// What a loop shares with its senders; see the module.
 #[derive(Debug)]
 pub struct Mailbox {
     /// A bit for each segment that has something noted.
     pub(crate) top: AtomicU32,
-    /// The stack of completed requests.
+    /// The top of the stack of completed requests.
     pub(crate) completed: AtomicU32,
-    /// Whether the loop may be asleep, and which sleep it is. The loop writes it, and
-    /// senders take [`ASLEEP`] back.
+    /// Whether the loop may be asleep, and the number of the sleep. The loop writes it; senders
+    /// only clear [`ASLEEP`].
     pub(crate) sleep: AtomicU64,
     /// Shared with the process's signal handler.
     pub(crate) waker: SharedWaker,
@@ -203,10 +202,10 @@ impl Mailbox {
         &self.segment(segment).groups[at]
     }
 
-    /// Sends to an async handle: its event follows on the loop's next turn. Any number of
-    /// sends before that are one. A ticket whose handle has been closed sends nothing.
+    /// Sends to an async handle: its event follows on the loop's next turn. Sends before that
+    /// coalesce into one event. A send with the ticket of a closed handle does nothing.
     ///
-    /// May be called from any thread and from signal handlers.
+    /// Any thread and any signal handler may call this.
     pub fn send(&self, ticket: Ticket) {
         let (number, at) = locate(ticket.cell / GROUP);
         let Some(segment) = self.segments.get(number).and_then(OnceLock::get) else {
@@ -214,8 +213,8 @@ impl Mailbox {
         };
         let (group, bit) = (&segment.groups[at], 1 << (ticket.cell % GROUP));
         let state = &group.cell(ticket.cell).state;
-        // The ticket is checked and the cell marked in one step: the handle may be closed at
-        // this very moment, and the cell be given to another.
+        // One step checks the ticket and marks the cell: the loop may close the handle at this
+        // moment and reuse the cell.
         let before = state.fetch_update(SeqCst, Relaxed, |state| {
             (state & !MARKED == ticket.generation).then_some(state | MARKED)
         });
@@ -225,8 +224,8 @@ impl Mailbox {
         if before & MARKED == 0 {
             group.noted.fetch_or(bit, SeqCst);
         } else if group.noted.load(SeqCst) & bit == 0 {
-            // The loop clears `taken` before it clears the mark. So the mark that we found
-            // is still to be delivered, and the loop does not sleep before it has been.
+            // The loop clears `taken` before it clears the mark. So the mark that this send found
+            // is pending, and the loop does not sleep before it has delivered it.
             if group.taken.load(SeqCst) & bit != 0 {
                 return;
             }
@@ -244,7 +243,7 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Says that the request with this cell is completed, which happens once to each.
+    /// Completes the request with this cell. Each request is completed once.
     pub(crate) fn complete(&self, at: u32) {
         let cell = self.cell(at).expect("a request has a cell");
         let mut top = self.completed.load(Relaxed);
@@ -261,41 +260,40 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Wakes the loop if it may be asleep. Whoever comes while another is about to do so
-    /// does it as well.
+    /// Wakes the loop if it may be asleep, even if another sender is about to wake it.
     #[inline]
     pub(crate) fn wake(&self) {
         let sleep = self.sleep.load(SeqCst);
         if sleep & ASLEEP != 0 {
             self.waker.signal();
-            // If this fails, another has been faster, or the loop has woken up and perhaps
-            // fallen asleep anew.
+            // This fails if another sender was faster, or if the loop has woken up and perhaps
+            // fallen asleep again.
             let _ = self
                 .sleep
                 .compare_exchange(sleep, sleep & !ASLEEP, SeqCst, Relaxed);
         }
     }
 
-    /// Whether nothing has been sent or completed since the loop last looked.
+    /// Whether nothing has been sent or completed since the loop last collected.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         !self.has_sends() && !self.has_completed()
     }
 
-    /// Whether a request has been completed since the loop last looked.
+    /// Whether a request has been completed since the loop last collected.
     #[inline]
     pub(crate) fn has_completed(&self) -> bool {
         self.completed.load(SeqCst) != NIL
     }
 
-    /// Whether something has been sent to an async handle since the loop last looked.
+    /// Whether an async handle has been sent to since the loop last collected.
     #[inline]
     pub(crate) fn has_sends(&self) -> bool {
         self.top.load(SeqCst) != 0
     }
 }
 
-/// The right to send to one async handle, from anywhere and for as long as one likes.
+/// Sends to one async handle, from any thread. It may outlive the handle and the loop.
 #[derive(Clone, Debug)]
 pub struct Sender {
     mailbox: Arc<Mailbox>,

@@ -1,9 +1,9 @@
-//! The loop's side of its mailbox: what has been sent is taken, delivered and forgotten, and cells
-//! are handed out. `mailbox.rs` has the rules by which the two sides work together.
+//! The loop's side of its mailbox. The [`Receiver`] owns the cells, allocates them, and delivers
+//! sends and completed requests. `mailbox.rs` has the invariants that both sides keep.
 //!
-//! The loop takes at once what has been sent so far: that and nothing else is delivered in this
-//! turn. Delivering n sends costs O(n) and a look at one word for each 4096 handles, and where sends
-//! are many the loop goes through cells and handles in the order in which they are in memory.
+//! The loop takes everything that has been sent so far at once, and delivers in this turn only
+//! that. Delivering n sends costs O(n) and one load for each 4096 handles. Cells are delivered in
+//! the order of their addresses.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -22,25 +22,25 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, SeqCst};
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) mailbox: Arc<Mailbox>,
-    /// Groups of which something has been taken and nothing been delivered yet.
+    /// The first of the groups with taken cells of which none has been delivered yet.
     chain: u32,
-    /// The group that is being delivered, and what is left of it.
+    /// The group that is being delivered, and its cells that are left.
     group: u32,
     left: u64,
-    /// Cells of completed requests that have not been handed out yet, first completed first.
+    /// Cells of completed requests that have not been delivered yet, first completed first.
     completed: u32,
-    /// Whether the waker may have been signalled since the poller last looked at it. Until
-    /// the poller has looked again, our descriptor may stay readable to others.
+    /// Whether the waker may have been signalled since the poller last polled it. Until the next
+    /// poll, the loop's descriptor may stay readable to an embedding program.
     pub(crate) signalled: bool,
-    /// Whether the last wait for events has brought sends: more may be on their way.
+    /// Whether the last wait for events has brought sends: more may follow soon.
     pub(crate) had_sends: bool,
-    /// Requests in progress: submitted, and not handed out yet.
+    /// Requests in progress: submitted, and not delivered yet.
     pub(crate) requests: u32,
-    /// How many have been submitted, ever.
+    /// How many requests have been submitted so far.
     pub(crate) submitted: u32,
-    /// Our place in the table of a process's thread pool, once we have one.
+    /// The loop's entry in the table of the thread pool, and the process of that pool.
     pub(crate) place: Option<(u64, Key)>,
-    /// The process that the requests are of.
+    /// The process that submitted the requests.
     pub(crate) process: u64,
     /// Free cells, chained through `below`.
     free: u32,
@@ -96,8 +96,7 @@ impl Receiver {
         })
     }
 
-    /// Adds the next segment's first cell to the free chain, and the segment where it is
-    /// not there yet.
+    /// A cell that has never been used. Allocates its segment if that does not exist yet.
     fn grow(&mut self) -> Result<u32, Errno> {
         let at = self.cells;
         let (segment, _) = locate(at / GROUP);
@@ -116,8 +115,8 @@ impl Receiver {
         self.free = at;
     }
 
-    /// Makes the ticket stale. Its cell is free at once unless it is marked; then it is freed
-    /// when its turn comes.
+    /// Makes the ticket stale. Frees its cell at once or, if the cell is marked, when the pending
+    /// send comes up for delivery.
     pub(crate) fn retire(&mut self, ticket: Ticket) {
         let cell = self.cell(ticket.cell);
         if cell.state.fetch_add(GENERATION, AcqRel) & MARKED == 0 {
@@ -127,8 +126,8 @@ impl Receiver {
         }
     }
 
-    /// Says that the loop is about to sleep. If it must not, since something has been sent
-    /// meanwhile, the answer is false and the loop is awake.
+    /// Announces that the loop is about to sleep. Returns false, with the loop awake, if something
+    /// has been sent meanwhile.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         self.begin_sleep();
         if self.mailbox.is_empty() {
@@ -138,13 +137,13 @@ impl Receiver {
         false
     }
 
-    /// Senders that mean an older sleep no longer take the word of this one back.
+    /// Sets `ASLEEP` under a new number, so that senders that saw an older sleep cannot clear it.
     fn begin_sleep(&mut self) {
         self.sleeps = self.sleeps.wrapping_add(SLEEPS);
         self.mailbox.sleep.swap(self.sleeps | ASLEEP, SeqCst);
     }
 
-    /// Says that the loop, which may have been asleep, is running: senders need not wake it.
+    /// Announces that the loop, which may have been asleep, is running: senders need not wake it.
     #[inline]
     pub(crate) fn awake(&mut self) {
         if self.mailbox.sleep.swap(self.sleeps, SeqCst) & ASLEEP == 0 {
@@ -152,13 +151,13 @@ impl Receiver {
         }
     }
 
-    /// Whether senders take the loop for asleep, and wake it.
+    /// Whether the next sender wakes the loop.
     pub(crate) fn may_be_asleep(&self) -> bool {
         self.mailbox.sleep.load(SeqCst) & ASLEEP != 0
     }
 
-    /// Says that the loop no longer runs. Whoever waits for our descriptor instead must
-    /// hear of what has been sent already.
+    /// Announces that the loop no longer runs. Signals the waker for sends that are pending, since
+    /// an embedding program may wait for the loop's descriptor.
     pub(crate) fn rest(&mut self) {
         self.begin_sleep();
         if !self.mailbox.is_empty() {
@@ -166,12 +165,12 @@ impl Receiver {
         }
     }
 
-    /// Takes what has been sent so far. It is delivered in the order of the cells.
+    /// Takes all sends so far, to be delivered in the order of the cells.
     pub(crate) fn collect(&mut self) {
         if self.chain != NIL || self.left != 0 || !self.mailbox.has_sends() {
             return;
         }
-        // Each group is put before those that come after it.
+        // From the last segment to the first, since `take` prepends each group to the chain.
         let mut left = self.mailbox.top.swap(0, SeqCst);
         while let Some(number) = left.checked_ilog2() {
             left &= !(1 << number);
@@ -187,7 +186,7 @@ impl Receiver {
         }
     }
 
-    /// The chain that begins with this cell the other way round, and its length.
+    /// Reverses the chain that begins with this cell. Returns its new first cell and its length.
     fn reversed(&self, mut next: u32) -> (u32, u32) {
         let (mut chain, mut length) = (NIL, 0);
         while next != NIL {
@@ -201,19 +200,19 @@ impl Receiver {
         (chain, length)
     }
 
-    /// Whether sends have been taken out of the mailbox and not been handed out.
+    /// Whether sends have been taken out of the mailbox and not been delivered.
     #[inline]
     pub(crate) fn has_collected_sends(&self) -> bool {
         self.chain != NIL || self.left != 0
     }
 
-    /// Whether completed requests have been taken out of the mailbox and not been handed out.
+    /// Whether completed requests have been taken out of the mailbox and not been delivered.
     #[inline]
     pub(crate) fn has_collected_requests(&self) -> bool {
         self.completed != NIL
     }
 
-    /// Whether nothing is to be handed out.
+    /// Whether nothing is left to deliver.
     #[cfg(test)]
     pub(crate) fn is_quiet(&self) -> bool {
         !self.has_collected_sends() && !self.has_collected_requests() && self.mailbox.is_empty()
@@ -231,9 +230,9 @@ impl Receiver {
                 group.taken.store(self.left, Relaxed);
                 let cell = group.cell(at);
                 let token = cell.token.load(Relaxed);
-                // From here on the cell may be sent to again.
+                // From here on a send marks the cell again.
                 if cell.state.fetch_and(!MARKED, SeqCst) & MARKED == 0 {
-                    // A sender was late to note what has been delivered.
+                    // A preempted sender has set the bits after its send was delivered.
                     continue;
                 }
                 if token != RETIRED {
@@ -262,10 +261,10 @@ impl Receiver {
         Ok(cell)
     }
 
-    /// Takes back the cell of a request that is over.
+    /// Frees the cell of a request that is over.
     pub(crate) fn free_request(&mut self, at: u32) {
         self.requests -= 1;
-        // The next owner has a generation of its own, and was not cancelled.
+        // The next request in this cell has another generation, and was not cancelled.
         let state = &self.cell(at).state;
         state.store(
             (state.load(Relaxed) & !CANCELLED).wrapping_add(GENERATION),
@@ -274,13 +273,13 @@ impl Receiver {
         self.recycle(at);
     }
 
-    /// Completes a request that nobody will do any more.
+    /// Completes a request that was taken back from the pool, as cancelled.
     pub(crate) fn cancel_request(&mut self, at: u32) {
         self.cell(at).state.fetch_or(CANCELLED, Relaxed);
         self.mailbox.complete(at);
     }
 
-    /// Takes the requests that have been completed so far; how many there are.
+    /// Takes all requests that have been completed so far. Returns how many.
     #[inline]
     pub(crate) fn collect_requests(&mut self) -> u32 {
         if self.completed != NIL || self.mailbox.completed.load(Relaxed) == NIL {
@@ -292,7 +291,7 @@ impl Receiver {
         length
     }
 
-    /// The next completed request, and whether it was cancelled. Its cell is free from now.
+    /// The next completed request, and whether it was cancelled. Frees its cell.
     #[inline]
     pub(crate) fn next_request(&mut self) -> Option<(Token, bool)> {
         if self.completed == NIL {
@@ -307,8 +306,8 @@ impl Receiver {
         Some((Token(token), cancelled))
     }
 
-    /// Clears the marks that senders left who were interrupted by the fork before they had
-    /// set the bits: they exist in the parent only. What bits they have set lead to no mark.
+    /// Clears the marks of senders that the fork interrupted before they had set all bits: those
+    /// threads exist in the parent only. Bits that they have set lead to no mark.
     fn unmark_all(&mut self) {
         for at in 0..self.cells {
             let cell = self.cell(at);
@@ -319,11 +318,11 @@ impl Receiver {
         }
     }
 
-    /// Gives a child process a waker of its own and forgets what was sent before, and
-    /// the requests in progress: the threads that have them are not in this process.
+    /// Gives a child process its own waker. Discards all sends, and all requests in progress,
+    /// since the pool's threads exist in the parent only.
     pub(crate) fn fork(&mut self) -> Result<(), Errno> {
         self.mailbox.waker.renew()?;
-        // The parent's wake-up may have been on its way; the next send has to be ours.
+        // A thread of the parent may have been about to wake the loop; the next send must wake it.
         self.begin_sleep();
         while self.next().is_some() {}
         self.collect();
@@ -340,11 +339,11 @@ impl Receiver {
     }
 }
 
-/// The token of a cell whose handle has been closed while a send was on its way.
+/// The token of a cell whose handle was closed while a send was pending.
 const RETIRED: u64 = u64::MAX;
 
-/// Puts what is noted in a group into the chain. As long as a cell is in `taken` its sends
-/// are one with the one that was taken.
+/// Takes the sends of a group and prepends the group to the chain. While a cell is in `taken`,
+/// further sends to it coalesce with the one that was taken.
 #[inline]
 fn take(group: &Group, number: u32, chain: &mut u32) {
     let noted = group.noted.load(SeqCst);
@@ -356,7 +355,7 @@ fn take(group: &Group, number: u32, chain: &mut u32) {
     }
 }
 
-/// The same for all groups of a segment, of which the first has this number, by its banks.
+/// Takes the sends of a segment that has banks. Its first group has the number `first`.
 fn take_from_banks(segment: &Segment, first: u32, chain: &mut u32) {
     for (bank, word) in segment.banks.iter().enumerate().rev() {
         if word.load(SeqCst) == 0 {
@@ -390,7 +389,7 @@ impl Engine {
         }
     }
 
-    /// What senders need besides the ticket.
+    /// The mailbox, which senders need besides the ticket.
     pub fn mailbox(&self) -> &Arc<Mailbox> {
         &self.driver.sources.receiver.mailbox
     }
@@ -426,7 +425,7 @@ mod tests {
         assert_eq!(delivered, [Token(7), Token(64), Token(150)]);
         assert!(
             receiver.mailbox.is_empty(),
-            "a send before its delivery is one with it"
+            "a send before the delivery coalesces with it"
         );
         receiver.mailbox.send(tickets[64]);
         receiver.collect();
@@ -435,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_after_collecting_waits_whatever_its_group() {
+    fn a_send_after_collecting_waits_for_the_next_turn_in_any_group() {
         let mut receiver = Receiver::new().unwrap();
         let tickets: Vec<_> = (0..200)
             .map(|token| receiver.allocate(Token(token)).unwrap())
@@ -456,9 +455,9 @@ mod tests {
         assert!(receiver.is_quiet());
     }
 
-    /// What a child finds that was forked while threads of its parent were inside a send.
+    /// The child of a process whose threads were inside a send during the fork.
     #[test]
-    fn sends_that_a_fork_cut_short_do_not_deafen_the_child() {
+    fn a_send_that_a_fork_interrupted_does_not_block_later_sends_in_the_child() {
         let mut receiver = Receiver::new().unwrap();
         let [marked, noted] = [1, 2].map(|token| receiver.allocate(Token(token)).unwrap());
         receiver.cell(marked.cell).state.fetch_or(MARKED, SeqCst);
@@ -475,10 +474,10 @@ mod tests {
         assert_eq!(delivered, [Token(1), Token(2)]);
     }
 
-    /// What other senders find while one is preempted: at first it has marked its cell, then also
-    /// noted it in the group, then also in the bank.
+    /// A sender is preempted after it has marked its cell, then also after it has set the bit in the
+    /// group, then also after the bit in the bank. Another sender still wakes the loop.
     #[test]
-    fn a_sender_that_is_held_up_suppresses_nobody_elses_wake_up() {
+    fn a_preempted_sender_suppresses_no_other_senders_wake_up() {
         const GROUPS: u32 = 200;
         for held_up_after in 1..=3 {
             for sent in [GROUPS * GROUP - 1, GROUPS * GROUP - 2] {
@@ -505,7 +504,7 @@ mod tests {
                 receiver.collect();
                 let mut delivered: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
                 assert!(delivered.contains(&Token(sent.into())), "{delivered:?}");
-                go_on_sending(&receiver, ticket);
+                resume_send(&receiver, ticket);
                 receiver.collect();
                 delivered.extend(std::iter::from_fn(|| receiver.next()));
                 delivered.sort_unstable_by_key(|token| token.0);
@@ -517,8 +516,8 @@ mod tests {
         }
     }
 
-    /// What a sender does that was held up after it had marked its cell.
-    fn go_on_sending(receiver: &Receiver, ticket: Ticket) {
+    /// The rest of a send that was preempted after it had marked its cell.
+    fn resume_send(receiver: &Receiver, ticket: Ticket) {
         let (number, at) = locate(ticket.cell / 64);
         let segment = receiver.mailbox.segment(number);
         let group = &segment.groups[at];
@@ -558,18 +557,18 @@ mod tests {
         });
         assert!(!receiver.fall_asleep(), "there is something to do");
         let wake_ups = receiver.mailbox.waker.count();
-        assert!((1..=4).contains(&wake_ups), "one for each who came first");
+        assert!((1..=4).contains(&wake_ups), "one for each thread at most");
         assert_eq!(receiver.collect_requests(), 500);
-        let told: Vec<_> = std::iter::from_fn(|| receiver.next_request()).collect();
+        let delivered: Vec<_> = std::iter::from_fn(|| receiver.next_request()).collect();
         for thread in 0..4 {
-            let of_thread = told
+            let of_thread = delivered
                 .iter()
                 .map(|(token, _)| token.0)
                 .filter(|at| at / 125 == thread);
             assert!(of_thread.eq(thread * 125..(thread + 1) * 125), "in order");
         }
         assert_eq!(receiver.requests, 0);
-        // The cells are used again, and a note of cancellation is not inherited.
+        // Cells are reused, and a request does not inherit the cancellation of the one before.
         let first = request(&mut receiver, 1);
         receiver.cancel_request(first);
         receiver.collect_requests();
