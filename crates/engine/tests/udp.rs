@@ -6,7 +6,7 @@ mod each_mechanism;
 
 use blacklight_engine::{
     Address, AddressRef, BATCH, Buffers, Descriptor, Engine, Errno, Event, Faults, Inbox, Key,
-    Mechanism, Mode, SenderRoom, Token, UdpReuse,
+    Mechanism, Mode, Readiness, SenderRoom, Token, UdpReuse,
 };
 use each_mechanism::{engine_on, on_each_mechanism, run, told};
 use std::mem::MaybeUninit;
@@ -22,6 +22,7 @@ on_each_mechanism!(
     a_callback_may_close_any_handle,
     a_handle_that_always_wants_to_send_lets_others_have_their_turn,
     a_long_queue_of_sends_lets_others_have_their_turn,
+    a_long_queue_is_sent_where_the_poller_is_not_to_be_asked,
 );
 
 /// A `struct iovec`.
@@ -295,4 +296,37 @@ fn a_long_queue_of_sends_lets_others_have_their_turn(mechanism: Mechanism) {
     }
     assert_eq!((sends, engine.udp_send_queue(key)), (SENDS + 1, (0, 0)));
     assert!(sends_before_others.unwrap() < SENDS);
+}
+
+/// A poll handle may watch the socket of a handle that only sends, which then cannot be watched for
+/// room. As long as the kernel has room, that is of no concern to the sends.
+fn a_long_queue_is_sent_where_the_poller_is_not_to_be_asked(mechanism: Mechanism) {
+    const SENDS: usize = 40 * BATCH;
+    let mut engine = engine_on(mechanism);
+    let (key, address) = receiver(&mut engine, 1);
+    engine.udp_receive_stop(key);
+    let sender = engine.udp_init(Token(2), None).unwrap();
+    assert!(send(&mut engine, sender, 10, b"now", &address));
+    let poll = engine
+        .poll_init(Token(3), engine.udp_fd(sender).unwrap())
+        .unwrap();
+    engine.poll_start(poll, Readiness::READABLE).unwrap();
+    let mut slice = Slice {
+        base: b"later".as_ptr(),
+        len: 5,
+    };
+    for _ in 0..SENDS {
+        // SAFETY: the array has one entry and outlives the engine's use of it.
+        let buffers = unsafe { Buffers::new((&raw mut slice).cast(), 1) };
+        let to = Some(AddressRef::from(&address));
+        (engine.udp_send_later(sender, Token(11), buffers, to)).unwrap();
+    }
+    let mut sends = 0;
+    while sends <= SENDS {
+        run(&mut engine, Mode::Once, |_, event| {
+            assert!(matches!(event, Event::Send(_, Ok(()), _)), "{event:?}");
+            sends += 1;
+        });
+    }
+    assert_eq!((sends, engine.udp_send_queue(sender)), (SENDS + 1, (0, 0)));
 }

@@ -241,18 +241,24 @@ impl Engine {
             return;
         };
         let mut budget = Budget::FULL;
-        while !self.udp(index).queue.is_empty() && !budget.is_spent() {
+        while !self.udp(index).queue.is_empty() {
+            if budget.is_spent() {
+                // The kernel has room, so the poller need not be asked, and may not know the socket.
+                self.driver.feed(self.udp(index).watcher, Pending::Fed);
+                return;
+            }
             budget.spend(1);
             match self.send_batch(index, fd) {
                 Ok(sent) => self.finish_sends(index, sent, Ok(())),
-                Err(error) if error.is_full() => break,
+                Err(error) if error.is_full() => return self.await_room_to_send(index),
                 // The error is the first one's; those behind it are tried again.
                 Err(error) => self.finish_sends(index, 1, Err(error)),
             }
         }
-        if self.udp(index).queue.is_empty() {
-            return;
-        }
+    }
+
+    /// Asks the poller to say when the queue can be sent.
+    fn await_room_to_send(&mut self, index: u32) {
         let watcher = self.udp(index).watcher;
         if let Err(error) = self.driver.want(watcher, Interest::WRITABLE) {
             self.fail_sends(index, error);
