@@ -1,15 +1,16 @@
-//! Requests for files that the kernel does in the background, on a ring, in place of the thread pool.
+//! Requests for files that the kernel completes in the background, on a ring, in place of the thread
+//! pool.
 //!
 //! A loop has a ring if the front end permits it, the environment asks for it, and the platform has
-//! one. The ring is made for the first request. The front end submits every request that the ring does
-//! not take to the pool.
+//! one. The first request makes the ring. The front end submits to the pool every request that the
+//! ring does not take.
 //!
-//! The kernel signals the mailbox's waker when it has completed something, so that any poller wakes up
-//! for it as for other mail. The results are handed out after the pool's, in the same
-//! phase: those that are there when the phase begins, so that a callback which makes another
-//! request cannot keep the loop in it. A request keeps its loop alive until then.
+//! The kernel signals the mailbox's waker when it has completed a request, so that every poller
+//! wakes up for it. The loop delivers results after the pool's, in the same phase. It delivers only
+//! those that are there when the phase begins, so that a callback that makes another request cannot
+//! keep the loop in the phase. A request keeps its loop alive until its result is delivered.
 //!
-//! The kernel knows a request by its token, and the engine keeps no other state of it.
+//! The kernel stores the token of a request, and the engine keeps no other state of it.
 
 use crate::engine::Engine;
 use crate::event::{Event, Token};
@@ -18,13 +19,14 @@ use crate::pool::leading_number;
 use blacklight_sys::ring::{self, Operation, Ring};
 use blacklight_sys::{Errno, fallible};
 
-/// What a loop has for a ring.
+/// Whether a loop has a ring.
 #[derive(Default, Debug)]
 pub(crate) enum RingState {
-    /// None, and will not have one: nobody asked for it, or the kernel has refused.
+    /// It has none and will not make one: it is not permitted or not asked for, or the kernel has
+    /// refused it.
     #[default]
     Never,
-    /// None yet.
+    /// The first request makes it.
     Permitted,
     Made(LoopRing),
 }
@@ -32,7 +34,7 @@ pub(crate) enum RingState {
 #[derive(Debug)]
 pub(crate) struct LoopRing {
     ring: Box<Ring>,
-    /// How many results the phase in progress has still to hand out.
+    /// How many results the phase in progress has still to deliver.
     due: usize,
 }
 
@@ -60,7 +62,7 @@ impl RingState {
         }
     }
 
-    /// Looks at the results that are there; how many of them are new.
+    /// Counts the results that are there, to be delivered in this phase. Returns how many are new.
     #[inline]
     pub(crate) fn collect(&mut self) -> usize {
         let RingState::Made(made) = self else {
@@ -71,13 +73,13 @@ impl RingState {
         made.due.saturating_sub(before)
     }
 
-    /// Whether results that were looked at are to be handed out.
+    /// Whether collected results are left to deliver.
     #[inline]
     pub(crate) fn has_collected(&self) -> bool {
         matches!(self, RingState::Made(made) if made.due > 0)
     }
 
-    /// Whether there are results to hand out.
+    /// Whether the kernel has completed requests that are not delivered yet.
     #[inline]
     pub(crate) fn has_completed(&mut self) -> bool {
         self.ring().is_some_and(Ring::has_completed)
@@ -92,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// Whether the loop has a ring, which is made now if it has none yet.
+    /// Whether the loop has a ring. Makes the ring if that is permitted and has not been tried.
     #[inline]
     pub fn ring_is_there(&mut self) -> bool {
         if matches!(self.driver.sources.ring, RingState::Permitted) {
@@ -101,9 +103,9 @@ impl Engine {
         matches!(self.driver.sources.ring, RingState::Made(_))
     }
 
-    /// Has an operation done on the ring: [`Event::Ring`](crate::Event::Ring) follows. The
-    /// answer is false if there is no ring or it does not take the operation, which nobody
-    /// does then. The token must not be that of another such request, nor `u64::MAX`.
+    /// Submits an operation to the ring: [`Event::Ring`](crate::Event::Ring) follows. Returns false
+    /// if there is no ring or the ring does not take the operation, which is then not done. The
+    /// token must not be that of another request in progress on the ring, nor `u64::MAX`.
     pub fn ring_submit(&mut self, token: Token, operation: Operation) -> bool {
         let ring = self.driver.sources.ring.ring();
         let taken = ring.is_some_and(|ring| ring.submit(operation, token.0));
@@ -113,15 +115,15 @@ impl Engine {
         taken
     }
 
-    /// Cancels a request on the ring: it completes with an error on a later turn. One that the
-    /// kernel is busy with or has completed is `EBUSY`; if it comes to an early end all the
-    /// same, with `EINTR` or `ECANCELED`, it is the front end's to have it done otherwise.
+    /// Cancels a request on the ring: it completes with an error on a later turn. `EBUSY` for a
+    /// request that the kernel has begun or completed. If such a request still completes with
+    /// `EINTR` or `ECANCELED`, the front end has to submit it elsewhere.
     pub fn ring_cancel(&mut self, token: Token) -> Result<(), Errno> {
         let ring = self.driver.sources.ring.ring().ok_or(Errno::EBUSY)?;
         ring.cancel(token.0)
     }
 
-    /// The next result to be handed out.
+    /// Delivers the next result.
     #[inline]
     pub(crate) fn next_of_ring(&mut self) -> Option<Event> {
         let RingState::Made(made) = &mut self.driver.sources.ring else {
@@ -133,8 +135,8 @@ impl Engine {
         Some(Event::Ring(Token(completion.number), completion.result))
     }
 
-    /// In a child process, drops the ring with its requests, which are the parent's, and has
-    /// one made anew for the next request. In the process that made it, goes on with it.
+    /// In a child process, drops the ring with its requests, which are the parent's; the next
+    /// request makes another ring. In the process that made the ring, keeps using it.
     pub(crate) fn fork_ring(&mut self) -> Result<(), Errno> {
         let Some(ring) = self.driver.sources.ring.ring() else {
             return Ok(());

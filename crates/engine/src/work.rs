@@ -1,12 +1,12 @@
 //! Requests of the loop to the thread pool.
 //!
-//! A request in progress has a cell of the loop's mailbox (see `wakeup.rs`), through which
-//! its completion comes back: workers push cells onto a stack without taking any lock, and
-//! the push that finds the loop asleep wakes it. The loop takes the whole stack at once and
-//! hands the completions out in the order in which they came.
+//! A request in progress owns a cell of the loop's mailbox (see `wakeup.rs`), through which its
+//! completion comes back: workers push cells onto a stack without a lock, and wake the loop if it
+//! is asleep. The loop takes the whole stack at once and delivers the completions in the order in
+//! which they were pushed.
 //!
-//! A request keeps its loop alive from its submission until its completion is handed out;
-//! the cell is free by then, so that the callback may submit again.
+//! A request keeps its loop alive from its submission until its completion is delivered. The cell
+//! is free before the callback runs, so that the callback may submit again.
 
 use crate::engine::Engine;
 use crate::event::{Event, Token};
@@ -34,13 +34,13 @@ impl RequestKey {
 }
 
 impl Engine {
-    /// Has a job done by the thread pool. [`Event::Work`](crate::Event::Work) follows when
+    /// Submits a job to the thread pool. [`Event::Work`](crate::Event::Work) follows when
     /// it is done, and the loop stays alive until then.
     ///
     /// A job that panics counts as done. The token must not be `u64::MAX`.
     ///
-    /// A job that cannot be done is given back, to be dropped when nothing of the engine is
-    /// borrowed: what a closure owns may use the loop when it is dropped.
+    /// On error the job comes back. The caller drops it when nothing of the engine is borrowed,
+    /// since dropping a closure may use the loop.
     pub fn work_submit(
         &mut self,
         token: Token,
@@ -61,7 +61,7 @@ impl Engine {
             lp,
             cell,
             queued_ns,
-            may_linger: self.driver.may_spin(),
+            may_spin: self.driver.may_spin(),
         };
         match pool.submit(task) {
             Ok(key) => {
@@ -75,18 +75,16 @@ impl Engine {
         }
     }
 
-    /// Cancels a request that no thread has taken up yet: it completes with `ECANCELED` on
-    /// a later turn. One that runs or has run is `EBUSY` and completes as if nothing had
-    /// been asked.
+    /// Cancels a request that no thread has taken yet: it completes with `ECANCELED` on a later
+    /// turn. `EBUSY` for a request that runs or has run, which completes as usual.
     ///
-    /// Drops the job. Where that may run code of the user's, [`Engine::work_take_back`] is to be
-    /// used instead.
+    /// Drops the job. Where dropping it may run user code, use [`Engine::work_take_back`].
     pub fn work_cancel(&mut self, key: RequestKey) -> Result<(), Errno> {
         self.work_take_back(key).map(drop)
     }
 
-    /// As [`Engine::work_cancel`], and gives the job back, to be dropped when nothing of the
-    /// engine is borrowed: what a closure owns may use the loop when it is dropped.
+    /// As [`Engine::work_cancel`], but returns the job. The caller drops it when nothing of the
+    /// engine is borrowed, since dropping a closure may use the loop.
     pub fn work_take_back(&mut self, key: RequestKey) -> Result<Job, Errno> {
         let place = self.driver.sources.receiver.place().ok_or(Errno::EBUSY)?;
         let task = Pool::get().and_then(|pool| pool.cancel(key.0, place));
@@ -95,7 +93,7 @@ impl Engine {
         Ok(task.job)
     }
 
-    /// The next request whose completion is to be handed out.
+    /// Delivers the next completed request.
     #[inline]
     pub(crate) fn next_work(&mut self) -> Option<Event> {
         let (token, cancelled) = self.driver.sources.receiver.next_request()?;
@@ -108,38 +106,38 @@ impl Engine {
 }
 
 impl Receiver {
-    /// Our place in the pool's table, if it is the pool of this process that we have it in.
+    /// The loop's key in the pool's table, unless that is the pool of another process.
     #[inline]
     fn place(&self) -> Option<Key> {
         let (process, place) = self.place?;
         (process == per_process::generation()).then_some(place)
     }
 
-    /// What a request needs: the pool, our place in it, and a cell.
+    /// The pool, the loop's key in its table, and a cell for a new request.
     #[inline]
     fn prepare_request(&mut self, token: Token) -> Result<(&'static Pool, Key, u32), Errno> {
         let pool = Pool::obtain()?;
         let lp = match self.place() {
             Some(place) => place,
-            None => self.enrol(pool)?,
+            None => self.join(pool)?,
         };
         Ok((pool, lp, self.allocate_request(token)?))
     }
 
     #[cold]
-    fn enrol(&mut self, pool: &Pool) -> Result<Key, Errno> {
-        let place = pool.enrol(&self.mailbox)?;
+    fn join(&mut self, pool: &Pool) -> Result<Key, Errno> {
+        let place = pool.add_loop(&self.mailbox)?;
         self.place = Some((per_process::generation(), place));
         Ok(place)
     }
 }
 
-/// A loop that goes away with requests in progress takes back what has not begun. Nobody
-/// hears of the rest.
+/// A loop that is dropped with requests in progress takes back those that have not begun. The
+/// completions of the others are discarded.
 impl Drop for Receiver {
     fn drop(&mut self) {
         if let Some(place) = self.place() {
-            pool::forget(place, self.requests);
+            pool::remove_loop(place, self.requests);
         }
     }
 }

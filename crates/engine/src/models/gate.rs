@@ -1,5 +1,5 @@
-//! How an async handle is closed while others send to it. `uv_async_send` is modelled by what it does
-//! with the gate and with the memory behind it.
+//! Closing an async handle while other threads send to it. A model sends as `uv_async_send` does:
+//! it enters the gate, accesses the memory behind it, and leaves.
 
 use super::{check, check_bounded};
 use crate::gate::Gate;
@@ -7,7 +7,8 @@ use loom::cell::UnsafeCell;
 use loom::thread::spawn;
 use std::rc::Rc;
 
-/// A handle, and the memory that its senders use. loom reports an access beside a writer.
+/// A handle, and the memory that its senders access. loom reports an access that races with a
+/// write.
 struct Handle {
     gate: Gate,
     mailbox: UnsafeCell<u32>,
@@ -27,17 +28,17 @@ impl Handle {
         handle
     }
 
-    /// Whether the send was let in.
+    /// Sends. Returns whether the gate admitted the sender.
     fn send(&self) -> bool {
-        let is_in = self.gate.enter();
-        if is_in {
+        let is_admitted = self.gate.enter();
+        if is_admitted {
             self.mailbox.with(|_| ());
             self.gate.leave();
         }
-        is_in
+        is_admitted
     }
 
-    /// Closes the handle and frees what its senders have used.
+    /// Closes the handle and frees the memory that its senders have accessed.
     fn close(&self) {
         self.gate.close();
         self.mailbox.with_mut(|_| ());
@@ -66,8 +67,8 @@ fn a_handle_is_closed_while_a_thread_sends_again_and_again() {
         let handle = Handle::open();
         let own = handle.clone();
         let sender = spawn(move || {
-            let let_in = [own.send(), own.send(), own.send()];
-            assert!(let_in.is_sorted_by(|before, after| before >= after));
+            let admitted = [own.send(), own.send(), own.send()];
+            assert!(admitted.is_sorted_by(|before, after| before >= after));
         });
         handle.close();
         sender.join().unwrap();
@@ -75,7 +76,7 @@ fn a_handle_is_closed_while_a_thread_sends_again_and_again() {
 }
 
 #[test]
-fn a_handle_is_made_again_in_the_same_memory_while_others_send() {
+fn a_handle_is_made_again_in_the_same_memory_while_threads_send() {
     check_bounded("a handle is closed, made and closed again", 4, || {
         let handle = Handle::open();
         let senders = [0, 1].map(|_| {
@@ -105,7 +106,7 @@ fn a_child_closes_a_handle_that_threads_of_its_parent_were_sending_to() {
 }
 
 #[test]
-fn a_child_sends_where_its_parent_did() {
+fn a_child_sends_to_a_handle_that_its_parent_was_sending_to() {
     check("senders in a child", || {
         let handle = Handle::with(Gate::inherited());
         let senders = [0, 1].map(|_| {

@@ -3,30 +3,30 @@
 use super::{check, check_bounded, run_until, turn};
 use crate::event::Token;
 use crate::mailbox::{Mailbox, Ticket};
-use crate::sync::{AtomicU32, held_up_after};
+use crate::sync::{AtomicU32, stopped_after};
 use crate::wakeup::Receiver;
 use blacklight_sys::fallible::Arc;
 use loom::thread::{JoinHandle, spawn};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The most accesses that a send makes which nobody disturbs.
+/// The most accesses that a send makes without interference.
 const SEND: u32 = 11;
 
-/// How often threads are preempted where three of them send and sleep.
+/// The bound on preemptions for models with three threads.
 const PREEMPTIONS: usize = 3;
 
 /// The cells of two handles.
 #[derive(Clone, Copy)]
 enum Places {
-    /// Of one handle twice.
+    /// The same cell twice.
     Same,
-    /// Of the first group, which is alone in its segment.
+    /// Both in the first group, which is the only one of its segment.
     OneGroup,
-    /// Of different segments, of which the second is large enough to have banks.
+    /// In two segments, of which the second has banks.
     TwoSegments,
-    /// Of different groups in different banks.
+    /// In two groups of different banks.
     TwoBanks,
-    /// Of one group, which is not alone in its bank.
+    /// In one group that shares its bank with another.
     OneBank,
 }
 
@@ -50,8 +50,7 @@ fn handles(places: Places) -> (Receiver, [Ticket; 2]) {
     )
 }
 
-/// What a sender writes before it sends. It is not the send's business to hand it over, but
-/// the delivery's to have it.
+/// Data that a sender writes before it sends, and that the delivery must see.
 struct Letter(Arc<AtomicU32>);
 
 impl Letter {
@@ -79,21 +78,21 @@ fn deliver_two(name: &'static str, places: Places) {
         let (mut receiver, tickets) = handles(places);
         let letters = [Letter::new(), Letter::new()];
         let senders = [0, 1].map(|at| letters[at].send(&receiver.mailbox, tickets[at]));
-        let (mut has_come, mut told) = ([false; 2], 0);
+        let (mut has_come, mut delivered) = ([false; 2], 0);
         run_until(&mut receiver, |token| {
-            told += 1;
+            delivered += 1;
             for at in 0..2 {
-                let is_told = token.0 == tickets[at].cell.into();
-                has_come[at] |= is_told && letters[at].is_here();
+                let is_delivered = token.0 == tickets[at].cell.into();
+                has_come[at] |= is_delivered && letters[at].is_here();
             }
             has_come == [true; 2]
         });
         for sender in senders {
             sender.join().unwrap();
         }
-        // A letter may have been read before its send, which then comes as well.
-        told += turn(&mut receiver).len();
-        assert!(told <= 2, "told more often than sent to");
+        // A letter may have been read before its send, which is then delivered as well.
+        delivered += turn(&mut receiver).len();
+        assert!(delivered <= 2, "more deliveries than sends");
         assert!(receiver.is_quiet());
     });
 }
@@ -148,28 +147,28 @@ fn a_thread_that_sends_again_and_again() {
                 mailbox.send(ticket);
             }
         });
-        let mut told = 0;
+        let mut delivered = 0;
         run_until(&mut receiver, |_| {
-            told += 1;
+            delivered += 1;
             letter.load(Relaxed) == 3
         });
         sender.join().unwrap();
-        // A send may come so late that the one before has been delivered with its letter.
-        told += turn(&mut receiver).len();
-        assert!(told <= 3, "told more often than sent to");
+        // The delivery of a send may have seen the letter of the next send, which comes later.
+        delivered += turn(&mut receiver).len();
+        assert!(delivered <= 3, "more deliveries than sends");
     });
 }
 
-/// One sender is preempted for ever, wherever that may be. The other's send arrives.
-fn hold_one_up(name: &'static str, places: Places) {
+/// One sender is preempted for ever, at any access. The other sender's send is delivered.
+fn stop_one_sender(name: &'static str, places: Places) {
     for accesses in 0..=SEND {
         let name = format!("{name}, after {accesses} accesses");
         check_bounded(&name, PREEMPTIONS, move || {
             let (mut receiver, [slow, fast]) = handles(places);
             let mailbox = receiver.mailbox.clone();
-            let held_up = spawn(move || {
-                let came_to_its_end = held_up_after(accesses, || mailbox.send(slow));
-                assert!(came_to_its_end || accesses < SEND, "a send takes longer");
+            let stopped = spawn(move || {
+                let is_finished = stopped_after(accesses, || mailbox.send(slow));
+                assert!(is_finished || accesses < SEND, "a send makes more accesses");
             });
             let letter = Letter::new();
             let sender = letter.send(&receiver.mailbox, fast);
@@ -177,38 +176,38 @@ fn hold_one_up(name: &'static str, places: Places) {
                 token.0 == fast.cell.into() && letter.is_here()
             });
             sender.join().unwrap();
-            held_up.join().unwrap();
+            stopped.join().unwrap();
         });
     }
 }
 
 #[test]
-fn a_sender_to_the_same_handle_is_held_up() {
-    hold_one_up("one is held up, same handle", Places::Same);
+fn a_sender_to_the_same_handle_is_stopped() {
+    stop_one_sender("one is stopped, same handle", Places::Same);
 }
 
 #[test]
-fn a_sender_in_the_same_group_is_held_up() {
-    hold_one_up("one is held up, same group", Places::OneGroup);
+fn a_sender_in_the_same_group_is_stopped() {
+    stop_one_sender("one is stopped, same group", Places::OneGroup);
 }
 
 #[test]
-fn a_sender_in_another_segment_is_held_up() {
-    hold_one_up("one is held up, other segment", Places::TwoSegments);
+fn a_sender_in_another_segment_is_stopped() {
+    stop_one_sender("one is stopped, other segment", Places::TwoSegments);
 }
 
-/// As above, while the loop is delivering a send that came before.
+/// As above, while the loop is delivering an earlier send.
 #[test]
-fn a_sender_is_held_up_while_the_loop_delivers() {
+fn a_sender_is_stopped_while_the_loop_delivers() {
     for accesses in 0..=SEND {
-        let name = format!("one is held up in a delivery, after {accesses} accesses");
+        let name = format!("one is stopped in a delivery, after {accesses} accesses");
         check_bounded(&name, PREEMPTIONS - 1, move || {
             let (mut receiver, [ticket, _]) = handles(Places::Same);
             receiver.mailbox.send(ticket);
             receiver.collect();
             let mailbox = receiver.mailbox.clone();
-            let held_up = spawn(move || {
-                held_up_after(accesses, || mailbox.send(ticket));
+            let stopped = spawn(move || {
+                stopped_after(accesses, || mailbox.send(ticket));
             });
             let letter = Letter::new();
             let sender = letter.send(&receiver.mailbox, ticket);
@@ -216,28 +215,28 @@ fn a_sender_is_held_up_while_the_loop_delivers() {
                 run_until(&mut receiver, |_| letter.is_here());
             }
             sender.join().unwrap();
-            held_up.join().unwrap();
+            stopped.join().unwrap();
         });
     }
 }
 
 #[test]
-fn a_worker_is_held_up_while_it_completes_a_request() {
+fn a_worker_is_stopped_while_it_completes_a_request() {
     for accesses in 0..=6 {
-        let name = format!("a worker is held up after {accesses} accesses");
+        let name = format!("a worker is stopped after {accesses} accesses");
         check_bounded(&name, PREEMPTIONS, move || {
             let mut receiver = Receiver::new().unwrap();
             let slow = receiver.allocate_request(Token(1)).unwrap();
             let fast = receiver.allocate_request(Token(2)).unwrap();
             let mailbox = receiver.mailbox.clone();
-            let held_up = spawn(move || {
-                held_up_after(accesses, || mailbox.complete(slow));
+            let stopped = spawn(move || {
+                stopped_after(accesses, || mailbox.complete(slow));
             });
             let mailbox = receiver.mailbox.clone();
             let worker = spawn(move || mailbox.complete(fast));
             run_until(&mut receiver, |token| token == Token(2));
             worker.join().unwrap();
-            held_up.join().unwrap();
+            stopped.join().unwrap();
         });
     }
 }
@@ -251,16 +250,16 @@ fn two_workers_complete_requests() {
             let mailbox = receiver.mailbox.clone();
             spawn(move || mailbox.complete(cell))
         });
-        let mut told = Vec::new();
+        let mut delivered = Vec::new();
         run_until(&mut receiver, |token| {
-            told.push(token);
-            told.len() == 2
+            delivered.push(token);
+            delivered.len() == 2
         });
         for worker in workers {
             worker.join().unwrap();
         }
-        told.sort_unstable_by_key(|token| token.0);
-        assert_eq!(told, [Token(1), Token(2)]);
+        delivered.sort_unstable_by_key(|token| token.0);
+        assert_eq!(delivered, [Token(1), Token(2)]);
         assert_eq!(receiver.requests, 0);
         assert!(receiver.is_quiet());
     });
@@ -275,10 +274,10 @@ fn a_worker_completes_while_another_thread_sends() {
         let worker = spawn(move || mailbox.complete(cell));
         let letter = Letter::new();
         let sender = letter.send(&receiver.mailbox, ticket);
-        let mut told = Vec::new();
+        let mut delivered = Vec::new();
         run_until(&mut receiver, |token| {
-            told.push(token);
-            told.len() == 2
+            delivered.push(token);
+            delivered.len() == 2
         });
         assert!(letter.is_here());
         worker.join().unwrap();
@@ -287,8 +286,8 @@ fn a_worker_completes_while_another_thread_sends() {
 }
 
 #[test]
-fn who_waits_for_the_descriptor_of_a_loop_at_rest_is_woken() {
-    check("a loop at rest", || {
+fn a_send_to_a_loop_that_does_not_run_makes_its_descriptor_readable() {
+    check("a loop that does not run", || {
         let (mut receiver, [ticket, _]) = handles(Places::Same);
         receiver.awake();
         let letter = Letter::new();
@@ -304,7 +303,7 @@ fn who_waits_for_the_descriptor_of_a_loop_at_rest_is_woken() {
     });
 }
 
-/// A handle is closed, and its cell given to another, while a stale ticket is sent to.
+/// A handle is closed, and its cell may be reused, while a thread sends with the stale ticket.
 #[test]
 fn a_send_to_a_closed_handle_reaches_no_other() {
     check("a handle is closed while it is sent to", || {
@@ -323,16 +322,16 @@ fn a_send_to_a_closed_handle_reaches_no_other() {
         assert_eq!(turn(&mut receiver), [Token(2)]);
         sender.join().unwrap();
         assert_eq!(turn(&mut receiver), []);
-        // The old cell has not got lost.
+        // The old cell is free again.
         let third = receiver.allocate(Token(3)).unwrap();
         assert!([new.cell, third.cell].contains(&old.cell));
         assert!(receiver.is_quiet());
     });
 }
 
-/// Two handles' senders race with a close of the first and a sleep for the second.
+/// Senders to two handles race with a close of the first and a sleep until the second's send.
 #[test]
-fn a_close_takes_nothing_of_a_neighbour_away() {
+fn a_close_loses_no_send_to_a_neighbour() {
     check_bounded("a neighbour is closed", PREEMPTIONS, || {
         let (mut receiver, [closed, other]) = handles(Places::OneGroup);
         receiver.awake();
@@ -349,8 +348,8 @@ fn a_close_takes_nothing_of_a_neighbour_away() {
     });
 }
 
-/// The process forks while two threads send: they are left behind where they are. In the child the
-/// loop forgets what was sent, and hears of what is sent from then on.
+/// The process forks while two threads send; these threads do not exist in the child. There the
+/// loop discards their sends and delivers later ones.
 fn fork(name: &'static str, places: Places, is_asleep: bool) {
     for accesses in 0..=SEND {
         check(&format!("{name}, after {accesses} accesses"), move || {
@@ -362,10 +361,10 @@ fn fork(name: &'static str, places: Places, is_asleep: bool) {
             let mailboxes = [0, 1].map(|_| receiver.mailbox.clone());
             let [first, second] = mailboxes;
             let left_behind = spawn(move || {
-                held_up_after(accesses, || first.send(tickets[0]));
+                stopped_after(accesses, || first.send(tickets[0]));
             });
-            // However far this one came, the other came anywhere.
-            held_up_after(SEND / 2, || second.send(tickets[1]));
+            // This send stops half-way; the other one has stopped at any point.
+            stopped_after(SEND / 2, || second.send(tickets[1]));
             left_behind.join().unwrap();
             // The child.
             receiver.process = receiver.process.wrapping_sub(1);
@@ -373,7 +372,7 @@ fn fork(name: &'static str, places: Places, is_asleep: bool) {
             let letter = Letter::new();
             let sender = letter.send(&receiver.mailbox, tickets[0]);
             if is_asleep {
-                // Whoever waits for the loop's descriptor is woken.
+                // The send wakes a program that waits for the loop's descriptor.
                 receiver.mailbox.waker.wait();
                 receiver.awake();
                 assert_eq!(turn(&mut receiver), [Token(tickets[0].cell.into())]);
@@ -393,17 +392,17 @@ fn fork(name: &'static str, places: Places, is_asleep: bool) {
 }
 
 #[test]
-fn a_fork_while_others_send_to_one_handle() {
+fn a_fork_while_threads_send_to_one_handle() {
     fork("a fork, one handle", Places::Same, false);
 }
 
 #[test]
-fn a_fork_while_others_send_in_one_group() {
+fn a_fork_while_threads_send_in_one_group() {
     fork("a fork, one group", Places::OneGroup, false);
 }
 
 #[test]
-fn a_fork_while_others_wake_the_loop() {
+fn a_fork_while_threads_wake_the_loop() {
     fork("a fork, asleep", Places::TwoSegments, true);
 }
 
@@ -416,7 +415,7 @@ fn a_fork_loses_no_cell_of_a_closed_handle() {
             let (mut receiver, [closed, _]) = handles(Places::Same);
             let mailbox = receiver.mailbox.clone();
             let left_behind = spawn(move || {
-                held_up_after(accesses, || mailbox.send(closed));
+                stopped_after(accesses, || mailbox.send(closed));
             });
             receiver.retire(closed);
             left_behind.join().unwrap();

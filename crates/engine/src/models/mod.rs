@@ -1,13 +1,13 @@
-//! Models: every interleaving of two and three threads of what they share, tried by loom.
+//! Models: loom tries every interleaving of two or three threads that share a mailbox, a gate or a
+//! pool.
 //!
-//! `cargo xtask loom` runs them. A model runs the real code, whose shared types `sync` then takes
-//! from loom. Whatever waits for ever is found as a deadlock, and whatever is read without having been
-//! handed over by a release and an acquire may be read as it was before.
+//! `cargo xtask loom` runs them. A model runs the real code, for which `sync` supplies loom's types.
+//! loom reports a thread that waits for ever as a deadlock, and a load without an acquire that pairs
+//! with the store's release may return an older value.
 //!
-//! Models of which that takes seconds are tried [to the last interleaving](check); the others have
-//! interleavings by the million, and are tried [up to a number of preemptions](check_bounded), which
-//! are switches from a thread that could have gone on. Switches where a thread blocks, yields or ends
-//! are not counted.
+//! Models that take seconds are tried [in every interleaving](check). The others have millions of
+//! interleavings, and are tried [up to a number of preemptions](check_bounded): switches from a
+//! thread that could have gone on. Switches where a thread blocks, yields or ends do not count.
 
 mod gate;
 mod mailbox;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Tries every interleaving of the threads that `model` starts, and says how many there are.
+/// Tries every interleaving of the threads that `model` starts, and prints how many there are.
 pub(crate) fn check(name: &str, model: impl Fn() + Send + Sync + 'static) {
     check_with(name, None, model);
 }
 
-/// Tries every interleaving with at most so many preemptions.
+/// Tries every interleaving with at most this many preemptions.
 pub(crate) fn check_bounded(
     name: &str,
     preemptions: usize,
@@ -51,16 +51,16 @@ fn check_with(name: &str, bound: Option<usize>, model: impl Fn() + Send + Sync +
     println!("{name}: {tried} interleavings{bound}");
 }
 
-/// What a loop does between two waits.
+/// Collects and delivers, as a loop does between two waits. Returns the tokens delivered.
 pub(crate) fn turn(receiver: &mut Receiver) -> Vec<Token> {
     receiver.collect();
-    let mut told: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
+    let mut delivered: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
     receiver.collect_requests();
-    told.extend(std::iter::from_fn(|| receiver.next_request()).map(|(token, _)| token));
-    told
+    delivered.extend(std::iter::from_fn(|| receiver.next_request()).map(|(token, _)| token));
+    delivered
 }
 
-/// Runs the loop until `is_done` with what it is told. It sleeps where it can.
+/// Runs the loop until `is_done` returns true for a token delivered. Sleeps whenever possible.
 pub(crate) fn run_until(receiver: &mut Receiver, mut is_done: impl FnMut(Token) -> bool) {
     loop {
         if receiver.fall_asleep() {

@@ -1,27 +1,28 @@
-//! The process's thread pool: threads that do what the kernel cannot do without blocking.
+//! The process's thread pool. It owns the worker threads and the queues of requests that would
+//! block a loop.
 //!
-//! One pool serves all loops of the process. It starts with the first request and belongs
-//! to the process that started it: a child made by `fork` has none of the threads, so it
-//! begins with a pool of its own, and what its parent had queued is its parent's.
+//! One pool serves all loops of the process. The first request starts it. A child made by `fork`
+//! has none of the threads, so it starts a pool of its own; requests that its parent had queued
+//! stay the parent's.
 //!
-//! The rules:
+//! The invariants:
 //!
-//! - One lock guards the queues and who sleeps. Work never runs under it, and neither is a
-//!   completion delivered under it. What many threads write under it is kept small: each
-//!   line of memory that wanders between processors costs as much as the lock.
-//! - Whoever takes a request out of its queue (see `queue.rs`), a worker or a cancellation,
-//!   owns it and sees to its completion: there is exactly one.
-//! - Requests run in the order of their submission, whichever loop they are from, save that
-//!   slow ones (those that wait for the network) never occupy more than half of the threads,
-//!   rounded up: they cannot keep fast ones waiting.
-//! - Waking a worker is the dear part of handing work over. It is done if one sleeps, there
-//!   is something for it to do, and no other is already on its way to look; whoever takes up
-//!   work wakes the next on the same conditions. A burst of requests so costs a wake-up for
-//!   each worker that it really takes, not one for each request. For slow requests, and where
-//!   the fast ones have taken longer than a wake-up does, as many are on their way as have
-//!   something to do: one after the other they would come too late.
-//! - A request names its loop by the place that the loop has in the pool's table. A worker
-//!   holds on to the mailbox of the loop that it works for while it has work, and only then.
+//! - One lock guards the queues and the counts of sleeping workers. No job runs and no completion
+//!   is delivered under the lock. State that many threads write under the lock is kept small:
+//!   each cache line that moves between processors costs as much as the lock.
+//! - The thread that takes a request out of its queue (see `queue.rs`), to run or to cancel it,
+//!   owns the request and completes it: each request has exactly one completion.
+//! - Requests of all loops run in the order of their submission, except that slow requests (those
+//!   that wait for the network) never occupy more than half of the threads, rounded up, so that
+//!   they cannot block fast requests.
+//! - Waking a worker is the expensive part of a submission. A thread that gives back the lock wakes
+//!   a worker only if one sleeps, a request could start, and no worker is already awake for it. A
+//!   worker that takes a request wakes the next on the same conditions. So a burst of requests
+//!   costs one wake-up for each worker that it needs, not one for each request. For slow requests,
+//!   and where fast requests have lately taken longer than a wake-up, one worker is woken for each
+//!   request that could start: woken one after the other, the workers would come too late.
+//! - A request names its loop by the loop's key in the pool's table. A worker owns a share of the
+//!   mailbox of the loop that it works for, and drops it before it sleeps.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -49,11 +50,11 @@ pub enum WorkKind {
     Cpu,
     /// Files: blocks, but not for long.
     FastIo,
-    /// The network: may block for as long as it likes.
+    /// The network: may block for any length of time.
     SlowIo,
 }
 
-/// What the pool tells of itself, taken at one moment.
+/// The pool's counters, taken at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PoolMetrics {
     /// Threads of the pool.
@@ -70,17 +71,17 @@ pub struct PoolMetrics {
     pub completed: u64,
     /// Requests that were cancelled before they ran.
     pub cancelled: u64,
-    /// Those of the completed requests that were measured. Looking at the clock costs as much
-    /// as all the rest of handing a request over, so of the fast ones only some are.
+    /// Completed requests that were measured. Reading the clock costs as much as the rest of a
+    /// submission, so only some of the fast requests are measured.
     pub measured: u64,
-    /// Time that these have waited for a thread, all together.
+    /// The total time that measured requests have waited for a thread.
     pub waiting_ns: u64,
-    /// Time that these have run, all together.
+    /// The total time that measured requests have run.
     pub running_ns: u64,
 }
 
-/// Whether a loop's request with this number is measured: all slow ones, and of the others one
-/// in eight, not every eighth, since programs have their rhythms.
+/// Whether a loop's request with this number is measured: all slow requests, and one in eight of
+/// the others. It is not every eighth, since programs submit in regular patterns.
 #[inline]
 pub(crate) fn is_measured(kind: WorkKind, number: u32) -> bool {
     kind == WorkKind::SlowIo || number.wrapping_mul(0x9E37_79B9) >> 29 == 0
@@ -92,8 +93,8 @@ const THREAD_STACK: usize = 8 << 20;
 const DEFAULT_THREADS: u32 = 4;
 const MAX_THREADS: u32 = 1024;
 
-/// How many threads `UV_THREADPOOL_SIZE` asks for. What is no number counts as zero, and
-/// zero as one; negative and enormous numbers ask for as many as there can be.
+/// How many threads `UV_THREADPOOL_SIZE` asks for. Text that is no number counts as zero, and
+/// zero as one; negative and larger numbers count as [`MAX_THREADS`].
 fn threads_wanted(setting: Option<&str>) -> u32 {
     let Some(setting) = setting else {
         return DEFAULT_THREADS;
@@ -125,7 +126,8 @@ struct Serving {
     mailbox: Arc<Mailbox>,
 }
 
-/// What one worker has done. It alone writes, and nobody else's counters are near.
+/// The counters of one worker. Only that worker writes them, and no other data shares their cache
+/// lines.
 #[derive(Default, Debug)]
 #[repr(align(128))]
 struct Tally {
@@ -154,7 +156,7 @@ impl Tally {
     }
 }
 
-/// A thread of a pool's.
+/// A thread of the pool.
 #[derive(Debug)]
 struct Worker {
     pool: &'static Pool,
@@ -172,26 +174,26 @@ impl Body for Worker {
 #[derive(Debug)]
 struct State {
     queues: Queues,
-    /// Workers that wait to be woken, and those that have been and have not come yet.
+    /// Workers that sleep, and workers that have been woken and do not run yet.
     sleeping: u32,
     woken: u32,
     stopping: bool,
     queued_max: usize,
-    /// The loops that have ever asked for something and are still there.
+    /// The loops that have submitted a request and still exist.
     loops: Slab<Option<Arc<Mailbox>>>,
     workers: Vec<Thread<Worker>>,
-    /// What has been cancelled, and what workers that are no more have done.
+    /// Cancelled requests, and the counters of workers that have ended.
     past: PoolMetrics,
 }
 
 impl State {
-    /// The worker's hold on the loop that a request is from, or `None` if it has that.
+    /// The loop of a request, or `None` if the worker is serving that loop already.
     fn serve(&self, serving: Option<&Serving>, lp: Key) -> Option<Serving> {
         if serving.is_some_and(|serving| serving.lp == lp) {
             return None;
         }
         let mailbox = self.loops[lp.index].clone();
-        let mailbox = mailbox.expect("a loop takes its requests along when it goes");
+        let mailbox = mailbox.expect("a loop that is dropped takes its requests out of the queues");
         Some(Serving { lp, mailbox })
     }
 
@@ -214,41 +216,41 @@ impl State {
 pub(crate) struct Pool {
     state: Mutex<State>,
     wake: Condvar,
-    signs: Signs,
+    hints: Hints,
 }
 
-/// What is looked at without the lock.
+/// State that threads read without the lock.
 #[derive(Default, Debug)]
 #[repr(align(128))]
-struct Signs {
-    /// Requests that wait, as of the last time that somebody had the lock.
+struct Hints {
+    /// Queued requests, as of the last time that a thread held the lock.
     queued: AtomicUsize,
-    /// Whether a worker is awake without work, for a moment, in case that more comes. It looks
-    /// at the queues, with the lock, after it has said that it no longer is.
-    lingering: AtomicBool,
-    /// Workers that have something to do.
+    /// Whether a worker spins for the next request. It checks the queues, with the lock, after it
+    /// has cleared this.
+    spinning: AtomicBool,
+    /// Workers that do not sleep.
     busy: AtomicU32,
-    /// Requests that workers have taken up so far, written with the lock.
+    /// Requests that workers have taken so far, written with the lock.
     taken: AtomicU64,
-    /// How long fast requests have taken lately, up to a limit.
+    /// A moving average of the time that fast requests take, each up to a limit.
     running_ns: AtomicU64,
 }
 
-/// As long as it takes to wake a worker.
+/// How long it takes to wake a worker.
 const WAKE_UP_NS: u64 = 20_000;
 
-impl Signs {
-    /// The longest that a request is taken to last: a few short ones make up for it.
+impl Hints {
+    /// Longer requests count as this long, so that a few short ones outweigh a long one.
     const MAX_RUNNING_NS: u64 = 4 * WAKE_UP_NS;
 
-    /// Learns from a fast request that took so long. Where many do so at once some may get lost.
+    /// Adds a fast request to the average. Concurrent updates may get lost.
     fn learn(&self, ran_ns: u64) {
         let known_ns = self.running_ns.load(Relaxed);
-        let ran_ns = ran_ns.min(Signs::MAX_RUNNING_NS);
+        let ran_ns = ran_ns.min(Hints::MAX_RUNNING_NS);
         self.running_ns.store((3 * known_ns + ran_ns) / 4, Relaxed);
     }
 
-    /// Whether fast requests take longer than it does to wake somebody for them.
+    /// Whether fast requests take longer than waking a worker.
     fn are_requests_long(&self) -> bool {
         self.running_ns.load(Relaxed) >= WAKE_UP_NS
     }
@@ -270,7 +272,7 @@ impl Pool {
                 past: PoolMetrics::default(),
             }),
             wake: Condvar::new(),
-            signs: Signs::default(),
+            hints: Hints::default(),
         }
     }
 
@@ -286,23 +288,23 @@ impl Pool {
         POOL.get()
     }
 
-    /// What decides whether to spin for the pool.
+    /// The state of the workers, by which a patience decides whether to spin for the pool.
     #[inline]
     pub(crate) fn workers(&self) -> Workers<'_> {
         Workers {
-            busy: self.signs.busy.load(Relaxed),
-            taken: &self.signs.taken,
+            busy: self.hints.busy.load(Relaxed),
+            taken: &self.hints.taken,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing of ours panics half-way through a change.
+        // No code panics half-way through a change of the state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock for a worker, who is not in a hurry: where the lock is wanted by many, each
-    /// that has it does more with it if the others stand back.
-    fn lock_politely(&self) -> MutexGuard<'_, State> {
+    /// Takes the lock for a worker, backing off while the lock is contended: threads get more done
+    /// in total if workers leave the lock to others.
+    fn lock_with_backoff(&self) -> MutexGuard<'_, State> {
         for pauses in [16, 64, 256] {
             match self.state.try_lock() {
                 Ok(state) => return state,
@@ -314,7 +316,7 @@ impl Pool {
         self.lock()
     }
 
-    /// Starts the threads: as many as were asked for, or as many as there can be.
+    /// Starts as many threads as the environment asks for, or as many as the system permits.
     #[cold]
     fn start(&'static self, state: &mut State) -> Result<(), Errno> {
         let setting = std::env::var_os("UV_THREADPOOL_SIZE");
@@ -324,7 +326,7 @@ impl Pool {
 
     fn start_workers(&'static self, state: &mut State, wanted: u32) -> Result<(), Errno> {
         state.workers.try_reserve_exact(wanted as usize)?;
-        // A worker that found this out could be interrupted by a fork half-way.
+        // Cached here, since a fork could interrupt a worker that initializes the cache.
         patience::processors();
         for _ in 0..wanted {
             let worker = Arc::try_new(Worker {
@@ -337,17 +339,17 @@ impl Pool {
                 Err(_) => break,
             }
         }
-        self.signs.busy.store(state.workers.len() as u32, Relaxed);
+        self.hints.busy.store(state.workers.len() as u32, Relaxed);
         state.queues.slow_limit = state.workers.len().div_ceil(2);
         Ok(())
     }
 
-    /// Gives a loop its place.
-    pub(crate) fn enrol(&self, mailbox: &Arc<Mailbox>) -> Result<Key, Errno> {
+    /// Adds a loop to the pool's table.
+    pub(crate) fn add_loop(&self, mailbox: &Arc<Mailbox>) -> Result<Key, Errno> {
         self.lock().loops.insert(Some(mailbox.clone()))
     }
 
-    /// Queues a request, which then has exactly one completion, or gives it back.
+    /// Queues a request, which then has exactly one completion. On error the request comes back.
     pub(crate) fn submit(&'static self, task: Task) -> Result<Number, (Errno, Task)> {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -361,20 +363,20 @@ impl Pool {
         if queued > state.queued_max {
             state.queued_max = queued;
         }
-        self.signs.queued.store(queued, SeqCst);
-        self.unlock(guard);
+        self.hints.queued.store(queued, SeqCst);
+        self.unlock_and_wake(guard);
         Ok(number)
     }
 
-    /// Gives the lock back, and wakes a worker if one sleeps and should not.
-    fn unlock(&self, mut state: MutexGuard<'_, State>) {
-        let lookers = state.woken as usize + usize::from(self.signs.lingering.load(SeqCst));
+    /// Gives the lock back, and wakes a worker on the conditions that the module states.
+    fn unlock_and_wake(&self, mut state: MutexGuard<'_, State>) {
+        let awake = state.woken as usize + usize::from(self.hints.spinning.load(SeqCst));
         let startable = state.queues.startable();
-        let wanted = match self.signs.are_requests_long() {
+        let wanted = match self.hints.are_requests_long() {
             true => startable,
             false => startable.min(state.queues.startable_slow().max(1)),
         };
-        let wakes = state.sleeping > 0 && lookers < wanted;
+        let wakes = state.sleeping > 0 && awake < wanted;
         if wakes {
             state.sleeping -= 1;
             state.woken += 1;
@@ -393,7 +395,7 @@ impl Pool {
         Some(task)
     }
 
-    /// The life of a worker.
+    /// The main function of a worker.
     fn work(&'static self, tally: &Tally) {
         let mut serving: Option<Serving> = None;
         let mut patience = Patience::new(Spinning::Adaptive);
@@ -403,18 +405,18 @@ impl Pool {
                 if state.stopping {
                     return;
                 }
-                state = self.rest(state, &mut serving);
+                state = self.sleep(state, &mut serving);
                 continue;
             };
-            self.signs.queued.store(state.queues.len(), Relaxed);
-            let taken = self.signs.taken.load(Relaxed) + 1;
-            self.signs.taken.store(taken, Relaxed);
+            self.hints.queued.store(state.queues.len(), Relaxed);
+            let taken = self.hints.taken.load(Relaxed) + 1;
+            self.hints.taken.store(taken, Relaxed);
             let other = state.serve(serving.as_ref(), task.lp);
-            self.unlock(state);
+            self.unlock_and_wake(state);
             if other.is_some() {
                 serving = other;
             }
-            let (is_slow, may_linger) = (task.is_slow(), task.may_linger);
+            let (is_slow, may_spin) = (task.is_slow(), task.may_spin);
             let times_ns = run(task, serving.as_ref().expect("it has just been set"));
             tally.count(times_ns);
             if is_slow {
@@ -422,43 +424,43 @@ impl Pool {
                 state.queues.slow_is_over();
             } else {
                 if let Some((_, ran_ns)) = times_ns {
-                    self.signs.learn(ran_ns);
+                    self.hints.learn(ran_ns);
                 }
-                if may_linger {
-                    self.linger(&mut patience);
+                if may_spin {
+                    self.spin(&mut patience);
                 }
-                state = self.lock_politely();
+                state = self.lock_with_backoff();
             }
         }
     }
 
-    /// Spins for the next request if there is none, it is likely to pay, and no other worker spins. The
-    /// lock is not held meanwhile.
-    fn linger(&self, patience: &mut Patience) {
-        let Signs {
-            queued, lingering, ..
-        } = &self.signs;
-        if queued.load(Relaxed) != 0 || lingering.load(Relaxed) {
+    /// Spins for the next request, without the lock, if none is queued, no other worker spins, and
+    /// the patience expects it to pay.
+    fn spin(&self, patience: &mut Patience) {
+        let Hints {
+            queued, spinning, ..
+        } = &self.hints;
+        if queued.load(Relaxed) != 0 || spinning.load(Relaxed) {
             return;
         }
         let Some(spin) = patience.plan(Awaits::Pool(self.workers())) else {
             return;
         };
-        if !lingering.swap(true, SeqCst) {
+        if !spinning.swap(true, SeqCst) {
             let spun = spin.run(&mut || queued.load(Relaxed) != 0);
             patience.learn(&spun, spun.is_ready);
-            lingering.store(false, SeqCst);
+            spinning.store(false, SeqCst);
         }
     }
 
-    /// A worker's sleep, when there is nothing that it could do.
-    fn rest<'a>(
+    /// Sleeps until another thread wakes this worker, or returns at once if a request has come.
+    fn sleep<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         serving: &mut Option<Serving>,
     ) -> MutexGuard<'a, State> {
         if serving.is_some() {
-            // The last to hold on to a mailbox closes its descriptor.
+            // Without the lock, since dropping the last share of a mailbox closes its descriptor.
             drop(state);
             *serving = None;
             state = self.lock();
@@ -466,38 +468,37 @@ impl Pool {
                 return state;
             }
         }
-        self.signs.busy.fetch_sub(1, Relaxed);
+        self.hints.busy.fetch_sub(1, Relaxed);
         state.sleeping += 1;
         while state.woken == 0 {
             let woken = self.wake.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
         state.woken -= 1;
-        self.signs.busy.fetch_add(1, Relaxed);
+        self.hints.busy.fetch_add(1, Relaxed);
         state
     }
 
-    /// Takes a loop's place back, and its requests, of which there are at most so many, out of the
-    /// queues: nobody is interested in them any more.
-    fn forget(&self, lp: Key, requests: u32) {
-        // What closures own is dropped without the lock, since it may do anything; without memory
-        // for that, under it.
-        let mut forgotten = Vec::new();
-        let _ = forgotten.try_reserve_exact(requests as usize);
+    /// Removes a loop that is being dropped, and takes its requests out of the queues. There are at
+    /// most `requests` of them.
+    fn remove_loop(&self, lp: Key, requests: u32) {
+        // Jobs are dropped without the lock, since dropping a closure may run any code. Jobs that
+        // this has no memory for are dropped under the lock.
+        let mut removed = Vec::new();
+        let _ = removed.try_reserve_exact(requests as usize);
         let mut state = self.lock();
         if requests > 0 {
             let before = state.queues.len();
-            state.queues.cancel_all(lp, &mut forgotten);
+            state.queues.cancel_all(lp, &mut removed);
             state.past.cancelled += (before - state.queues.len()) as u64;
         }
         let mailbox = state.loops[lp.index].take();
         state.loops.remove(lp.index);
         drop(state);
-        drop((mailbox, forgotten));
+        drop((mailbox, removed));
     }
 
-    /// Lets the workers finish what is queued, and ends them. The next request would start
-    /// new ones.
+    /// Ends the workers after they have drained the queues. The next request starts new workers.
     fn shut_down(&self) {
         let mut state = self.lock();
         let workers = std::mem::take(&mut state.workers);
@@ -511,7 +512,7 @@ impl Pool {
         self.wake.notify_all();
         let mut past = PoolMetrics::default();
         for worker in workers {
-            // A worker that ends the process cannot wait for itself, and does not.
+            // `join` returns at once in a worker that ends the process and would join itself.
             worker.join().tally.add_to(&mut past);
         }
         let mut state = self.lock();
@@ -523,15 +524,15 @@ impl Pool {
     }
 }
 
-/// Does the work and completes the request. How long it has waited and run, if that is to be
-/// measured.
+/// Runs the job and completes the request. Returns how long the request has waited and run, if it
+/// is measured.
 fn run(task: Task, serving: &Serving) -> Option<(u64, u64)> {
     let is_measured = task.queued_ns != 0;
     let started_ns = match is_measured {
         true => clock::monotonic_ns(),
         false => 0,
     };
-    // A closure that panics has told so already, and is over like any other.
+    // The panic hook has reported a panic already, and the request completes like any other.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task.job.run()));
     let times_ns = is_measured.then(|| {
         let ran_ns = clock::monotonic_ns().saturating_sub(started_ns);
@@ -541,22 +542,21 @@ fn run(task: Task, serving: &Serving) -> Option<(u64, u64)> {
     times_ns
 }
 
-/// Takes a loop's place in the pool of this process back; see [`Pool::forget`].
+/// Removes a loop from the pool of this process; see [`Pool::remove_loop`].
 #[cold]
-pub(crate) fn forget(lp: Key, requests: u32) {
+pub(crate) fn remove_loop(lp: Key, requests: u32) {
     if let Some(pool) = POOL.get() {
-        pool.forget(lp, requests);
+        pool.remove_loop(lp, requests);
     }
 }
 
-/// What the pool of this process has done so far.
+/// The counters of this process's pool.
 pub fn pool_metrics() -> PoolMetrics {
     let pool = POOL.get();
     pool.map_or(PoolMetrics::default(), |pool| pool.lock().metrics())
 }
 
-/// Ends the threads of this process's pool, if it has any, when they have done what is
-/// queued.
+/// Ends the threads of this process's pool, if it has any, after they have drained the queues.
 pub fn shut_down_pool() {
     if let Some(pool) = POOL.get() {
         pool.shut_down();
@@ -568,7 +568,7 @@ mod tests {
     use super::*;
     use blacklight_sys::job::Job;
 
-    /// How many of four sleeping workers are woken for three requests that come one by one.
+    /// How many of four sleeping workers three requests wake that come one by one.
     fn woken_for_three(pool: &Pool, kind: WorkKind) -> u32 {
         pool.lock().sleeping = 4;
         pool.lock().queues.slow_limit = 2;
@@ -580,10 +580,10 @@ mod tests {
                 lp: Key::from_bits(0),
                 cell,
                 queued_ns: 0,
-                may_linger: true,
+                may_spin: true,
             };
             state.queues.push(task).unwrap();
-            pool.unlock(state);
+            pool.unlock_and_wake(state);
         }
         let state = pool.lock();
         assert_eq!(state.sleeping + state.woken, 4);
@@ -591,36 +591,36 @@ mod tests {
     }
 
     #[test]
-    fn long_requests_have_a_worker_each_on_its_way() {
+    fn each_long_request_wakes_a_worker() {
         assert_eq!(woken_for_three(&Pool::new(), WorkKind::FastIo), 1);
         let pool = Pool::new();
-        pool.signs.learn(u64::MAX);
+        pool.hints.learn(u64::MAX);
         assert_eq!(woken_for_three(&pool, WorkKind::FastIo), 3);
         let pool = Pool::new();
-        pool.signs.learn(u64::MAX);
-        pool.signs.lingering.store(true, SeqCst);
-        assert_eq!(woken_for_three(&pool, WorkKind::Cpu), 2, "one is awake");
+        pool.hints.learn(u64::MAX);
+        pool.hints.spinning.store(true, SeqCst);
+        assert_eq!(woken_for_three(&pool, WorkKind::Cpu), 2, "one spins");
         let woken = woken_for_three(&Pool::new(), WorkKind::SlowIo);
-        assert_eq!(woken, 2, "as many slow ones as may run");
+        assert_eq!(woken, 2, "one for each slow request that may run");
     }
 
     #[test]
     fn requests_are_long_until_some_are_short_again() {
-        let signs = Signs::default();
-        assert!(!signs.are_requests_long(), "nothing is known yet");
+        let hints = Hints::default();
+        assert!(!hints.are_requests_long(), "nothing is known yet");
         for _ in 0..100 {
-            signs.learn(u64::MAX);
+            hints.learn(u64::MAX);
         }
         for _ in 0..4 {
-            signs.learn(1_000);
-            assert!(signs.are_requests_long());
+            hints.learn(1_000);
+            assert!(hints.are_requests_long());
         }
-        signs.learn(1_000);
-        assert!(!signs.are_requests_long());
+        hints.learn(1_000);
+        assert!(!hints.are_requests_long());
         for _ in 0..100 {
-            signs.learn(WAKE_UP_NS - 1);
+            hints.learn(WAKE_UP_NS - 1);
         }
-        assert!(!signs.are_requests_long());
+        assert!(!hints.are_requests_long());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Models of the pool: every interleaving of a loop and its workers (see `crate::models`).
+//! Models of the pool: loom tries every interleaving of a loop and its workers (see `crate::models`).
 
 use super::{Pool, Task, WorkKind};
 use crate::event::Token;
@@ -14,7 +14,7 @@ loom::lazy_static! {
     static ref POOL: Pool = Pool::new();
 }
 
-/// A loop with a place in the pool.
+/// A loop that the pool knows.
 struct Loop {
     pool: &'static Pool,
     receiver: Receiver,
@@ -24,7 +24,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// The first loop, which starts so many workers.
+    /// The first loop, which starts this many workers.
     fn with_workers(workers: u32) -> Loop {
         let pool = &*POOL;
         pool.start_workers(&mut pool.lock(), workers).unwrap();
@@ -35,13 +35,13 @@ impl Loop {
         let receiver = Receiver::new().unwrap();
         Loop {
             pool,
-            lp: pool.enrol(&receiver.mailbox).unwrap(),
+            lp: pool.add_loop(&receiver.mailbox).unwrap(),
             receiver,
             ran: Arc::new(AtomicU32::new(0)),
         }
     }
 
-    fn submit(&mut self, kind: WorkKind, may_linger: bool) -> super::Number {
+    fn submit(&mut self, kind: WorkKind, may_spin: bool) -> super::Number {
         let token = Token(u64::from(self.receiver.submitted));
         let (cell, ran) = (
             self.receiver.allocate_request(token).unwrap(),
@@ -55,7 +55,7 @@ impl Loop {
             lp: self.lp,
             cell,
             queued_ns: 0,
-            may_linger,
+            may_spin,
         };
         self.pool.submit(task).unwrap()
     }
@@ -73,9 +73,9 @@ impl Loop {
         assert!(self.receiver.is_quiet());
     }
 
-    /// The end of the loop, and of the pool.
+    /// Ends the loop and the pool.
     fn end(self) {
-        self.pool.forget(self.lp, self.receiver.requests);
+        self.pool.remove_loop(self.lp, self.receiver.requests);
         self.pool.shut_down();
         let metrics = self.pool.lock().metrics();
         assert_eq!((metrics.queued, metrics.running), (0, 0));
@@ -109,7 +109,7 @@ fn a_worker_does_what_is_submitted() {
 
 #[test]
 fn a_request_is_submitted_when_the_one_before_is_done() {
-    check_bounded("a request after a request, lingering", 5, || {
+    check_bounded("a request after a request, spinning", 5, || {
         let mut lp = Loop::with_workers(1);
         lp.submit(WorkKind::FastIo, true);
         lp.await_all();
@@ -121,8 +121,8 @@ fn a_request_is_submitted_when_the_one_before_is_done() {
 }
 
 #[test]
-fn a_worker_lingers_while_a_request_is_submitted() {
-    check_bounded("a request while a worker lingers", 5, || {
+fn a_worker_spins_while_a_request_is_submitted() {
+    check_bounded("a request while a worker spins", 5, || {
         let mut lp = Loop::with_workers(1);
         lp.submit(WorkKind::FastIo, true);
         lp.submit(WorkKind::FastIo, true);
@@ -192,7 +192,7 @@ fn the_second_of_two_requests_is_cancelled() {
 }
 
 #[test]
-fn a_pool_that_is_shut_down_does_what_is_queued() {
+fn a_pool_that_is_shut_down_drains_its_queues() {
     check("shut down with two requests queued", || {
         let mut lp = Loop::with_workers(1);
         lp.submit(WorkKind::Cpu, true);
@@ -217,8 +217,8 @@ fn two_workers_are_shut_down() {
 }
 
 #[test]
-fn a_loop_goes_away_with_requests_in_progress() {
-    check("a loop goes away", || {
+fn a_loop_is_dropped_with_requests_in_progress() {
+    check("a loop is dropped", || {
         let mut lp = Loop::with_workers(1);
         lp.submit(WorkKind::Cpu, false);
         lp.submit(WorkKind::Cpu, false);
@@ -236,7 +236,7 @@ fn two_loops_submit_to_one_worker() {
             other.submit(WorkKind::Cpu, false);
             other.await_all();
             assert_eq!(other.ran.load(Relaxed), 1);
-            pool.forget(other.lp, 0);
+            pool.remove_loop(other.lp, 0);
         });
         lp.submit(WorkKind::Cpu, false);
         lp.await_all();

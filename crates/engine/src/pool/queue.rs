@@ -1,14 +1,14 @@
 //! The requests that wait for a worker, and which of them is next.
 //!
-//! Requests of the fast kinds stand in one queue and slow ones in another, each in the order
-//! of submission. The rules:
+//! Fast requests are in one queue and slow requests in another, each in the order of submission.
+//! The invariants:
 //!
-//! - Every request has a number, larger than those before it, in whichever queue; no number
-//!   is given twice. The oldest of both queues is next, unless it is slow and as many slow
-//!   ones run as may.
-//! - A request is found by its number until it is taken out, by a worker or by cancellation.
-//! - One that is taken out of the middle leaves a hole. No queue begins or ends with a hole,
-//!   and holes never outnumber what is left: taking requests out costs a constant on average.
+//! - Numbers of requests grow over both queues; no number is used twice. The oldest request of
+//!   both queues is next, unless it is slow and the limit of running slow requests is reached.
+//! - A request is found by its number until a worker or a cancellation takes it out.
+//! - A request that is taken out of the middle leaves a hole. No queue begins or ends with a hole,
+//!   and holes never outnumber requests, so that taking a request out costs amortized constant
+//!   time besides the search.
 
 use super::WorkKind;
 use crate::slab::Key;
@@ -16,18 +16,18 @@ use blacklight_sys::Errno;
 use blacklight_sys::job::Job;
 use std::collections::VecDeque;
 
-/// A request on its way.
+/// A request of a loop to the pool.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) job: Job,
     pub(crate) kind: WorkKind,
-    /// Where the completion goes, and under which number.
+    /// The loop that the completion goes to, and the request's cell in that loop's mailbox.
     pub(crate) lp: Key,
     pub(crate) cell: u32,
-    /// When it was handed in, or zero if that is not to be measured.
+    /// When the request was submitted, or zero if it is not measured.
     pub(crate) queued_ns: u64,
-    /// Whether the worker that has done it may spin for the next request.
-    pub(crate) may_linger: bool,
+    /// Whether the worker that has run the request may spin for the next one.
+    pub(crate) may_spin: bool,
 }
 
 impl Task {
@@ -36,7 +36,7 @@ impl Task {
     }
 }
 
-/// Names one request while it is in a queue. None is zero.
+/// Names one request while it is in a queue. No number is zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Number(u64);
 
@@ -49,7 +49,7 @@ impl Number {
         Number(bits)
     }
 
-    /// The last bit tells the queues apart.
+    /// The lowest bit says which queue the request is in.
     fn is_slow(self) -> bool {
         self.0 & 1 == 1
     }
@@ -73,7 +73,7 @@ impl Queue {
         self.entries.len() - self.holes
     }
 
-    /// The number of the oldest.
+    /// The number of the oldest request.
     fn first(&self) -> Option<Number> {
         self.entries.front().map(|entry| entry.number)
     }
@@ -92,7 +92,7 @@ impl Queue {
         self.entries.binary_search_by(by_number).ok()
     }
 
-    /// Takes a request out of the middle, if it is there and the given loop's.
+    /// Takes out a request, if it is queued and belongs to the given loop.
     fn remove(&mut self, number: Number, lp: Key) -> Option<Task> {
         let at = self.position(number)?;
         let task = self.entries[at].task.take_if(|task| task.lp == lp)?;
@@ -101,7 +101,7 @@ impl Queue {
         Some(task)
     }
 
-    /// Takes all requests of a loop out. Where there is no room for them they are dropped.
+    /// Moves all requests of a loop to `removed`. Requests beyond its capacity are dropped.
     fn remove_all(&mut self, lp: Key, removed: &mut Vec<Task>) {
         for entry in &mut self.entries {
             if let Some(task) = entry.task.take_if(|task| task.lp == lp) {
@@ -114,7 +114,7 @@ impl Queue {
         self.trim();
     }
 
-    /// Restores the rules about holes.
+    /// Restores the invariants about holes.
     fn trim(&mut self) {
         let is_hole = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.task.is_none());
         while is_hole(self.entries.front()) {
@@ -144,22 +144,22 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// How many requests wait.
+    /// How many requests are queued.
     pub(super) fn len(&self) -> usize {
         self.fast.len() + self.slow.len()
     }
 
-    /// How many of them could start now, given threads.
+    /// How many requests could start now, if there were threads for all.
     pub(super) fn startable(&self) -> usize {
         self.fast.len() + self.startable_slow()
     }
 
-    /// How many slow ones could.
+    /// How many slow requests could start now.
     pub(super) fn startable_slow(&self) -> usize {
         (self.slow.len()).min(self.slow_limit.saturating_sub(self.slow_running))
     }
 
-    /// Adds a request, or gives it back where there is no memory for it.
+    /// Adds a request. If there is no memory for it, the request comes back.
     pub(super) fn push(&mut self, task: Task) -> Result<Number, (Errno, Task)> {
         let is_slow = task.is_slow();
         let queue = match is_slow {
@@ -178,7 +178,7 @@ impl Queues {
         Ok(number)
     }
 
-    /// Takes the oldest request that may run now.
+    /// Takes out the oldest request that may run now.
     pub(super) fn take(&mut self) -> Option<Task> {
         let slow = match self.slow_running < self.slow_limit {
             true => self.slow.first(),
@@ -194,13 +194,12 @@ impl Queues {
         }
     }
 
-    /// Says that a slow request that was taken is over.
+    /// Counts a slow request as finished.
     pub(super) fn slow_is_over(&mut self) {
         self.slow_running -= 1;
     }
 
-    /// Takes out a request that is not to be done any more; `None` if it is not there or not
-    /// the given loop's.
+    /// Takes out a request to cancel it. `None` if it is not queued or belongs to another loop.
     pub(super) fn cancel(&mut self, number: Number, lp: Key) -> Option<Task> {
         match number.is_slow() {
             true => self.slow.remove(number, lp),
@@ -231,11 +230,11 @@ mod tests {
             lp: Key::from_bits(lp),
             cell,
             queued_ns: 0,
-            may_linger: true,
+            may_spin: true,
         }
     }
 
-    /// Any order of operations does what a plain table of requests would do.
+    /// Random operations agree with a plain table of requests.
     #[test]
     fn queues_do_what_a_table_would() {
         let mut random = 88_172_645_463_325_252u64;
@@ -250,12 +249,12 @@ mod tests {
             ..Queues::default()
         };
         let mut table: BTreeMap<u32, (Number, bool, u64)> = BTreeMap::new();
-        // Counted along, since a look at the whole table in each round takes minutes under the
-        // thread sanitizer.
+        // Maintained, since scanning the table in each round takes minutes under the thread
+        // sanitizer.
         let mut waiting_slow = 0;
         let mut running_slow = 0;
         for cell in 0..200_000 {
-            // Long queues and short ones take turns.
+            // Queues grow long and short by turns.
             let phase = u64::from(cell / 20_000 % 2);
             match next(6) {
                 0..=2 => {
@@ -285,8 +284,8 @@ mod tests {
                     let some = table.range(from..).next();
                     let some = some.map(|(&cell, &request)| (cell, request));
                     if let Some((cell, (number, slow, lp))) = some {
-                        let stranger = Key::from_bits(lp + 1);
-                        assert!(queues.cancel(number, stranger).is_none());
+                        let other = Key::from_bits(lp + 1);
+                        assert!(queues.cancel(number, other).is_none());
                         let lp = Key::from_bits(lp);
                         assert_eq!(queues.cancel(number, lp).unwrap().cell, cell);
                         assert!(queues.cancel(number, lp).is_none());

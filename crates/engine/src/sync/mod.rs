@@ -1,8 +1,7 @@
-//! What threads share: the types of the standard library and of the system layer or, under
-//! `cfg(loom)`, those that let every interleaving of a few threads be tried (see `models`).
+//! The types by which threads synchronize: those of the standard library and of the system layer
+//! or, under `cfg(loom)`, those with which loom tries every interleaving (see `models`).
 //!
-//! Code whose interleavings are tried takes its atomics, locks, wakers and threads from here,
-//! and from nowhere else.
+//! Code that has models takes its atomics, locks, wakers and threads only from here.
 
 #[cfg(all(test, loom))]
 mod modelled;
@@ -27,7 +26,7 @@ mod real {
         Arc::try_new(Waker::new()?)
     }
 
-    /// Lets a moment pass, about so many cycles of the memory.
+    /// Executes this many spin-loop hints.
     pub(crate) fn pause(length: u32) {
         for _ in 0..length {
             std::hint::spin_loop();

@@ -1,9 +1,9 @@
-//! The shared types as loom has them.
+//! The shared types on top of loom's.
 //!
-//! - loom treats sequentially consistent accesses as acquire and release only, and does justice to
-//!   fences. So each such access has a fence before it, which is how compilers build them where
-//!   the processor has no such accesses.
-//! - A thread may be [held up](held_up_after) for ever before any access: preempted, or left
+//! - loom treats sequentially consistent accesses as acquire and release only, but models fences
+//!   fully. So each such access has a fence before it, as compilers generate for processors without
+//!   sequentially consistent accesses.
+//! - A thread may be [stopped](stopped_after) for ever before any access: preempted, or left
 //!   behind by a fork.
 //! - Waiting for the waker blocks the modelled thread.
 
@@ -24,32 +24,32 @@ loom::thread_local! {
     static LEFT: Cell<u32> = Cell::new(u32::MAX);
 }
 
-/// What a thread unwinds with that is held up.
-struct HeldUp;
+/// The payload with which a stopped thread unwinds.
+struct Stopped;
 
-/// One access.
+/// Counts one access, and stops the thread if it has no access left.
 fn step(order: Ordering) {
-    let is_held_up = LEFT.with(|left| {
+    let is_stopped = LEFT.with(|left| {
         let before = left.get();
         left.set(before.saturating_sub(1));
         before == 0
     });
-    if is_held_up {
-        std::panic::resume_unwind(Box::new(HeldUp));
+    if is_stopped {
+        std::panic::resume_unwind(Box::new(Stopped));
     }
     if order == Ordering::SeqCst {
         fence(Ordering::SeqCst);
     }
 }
 
-/// Does `work` until this thread has made so many accesses; whether it came to the end.
-pub(crate) fn held_up_after(accesses: u32, work: impl FnOnce()) -> bool {
+/// Runs `work` until this thread has made so many accesses. Returns whether `work` was finished.
+pub(crate) fn stopped_after(accesses: u32, work: impl FnOnce()) -> bool {
     LEFT.with(|left| left.set(accesses));
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     LEFT.with(|left| left.set(u32::MAX));
     match done {
         Ok(()) => true,
-        Err(reason) if reason.is::<HeldUp>() => false,
+        Err(reason) if reason.is::<Stopped>() => false,
         Err(reason) => std::panic::resume_unwind(reason),
     }
 }
@@ -141,10 +141,10 @@ atomic!(AtomicUsize, usize);
 arithmetic!(AtomicU32, u32: fetch_add fetch_sub fetch_or fetch_and);
 arithmetic!(AtomicU64, u64: fetch_add fetch_sub fetch_or fetch_and);
 
-/// The waker of a loop. What is not modelled is asked of a real one.
+/// The waker of a loop. A real waker serves the methods that are not modelled.
 #[derive(Debug)]
 pub(crate) struct SharedWaker {
-    /// Made when it is asked for.
+    /// Made for its first use.
     real: OnceLock<Arc<Waker>>,
     count: Mutex<u64>,
     changed: Condvar,
@@ -168,7 +168,7 @@ impl SharedWaker {
         }
     }
 
-    /// Waits for a signal and takes all that have come.
+    /// Waits for a signal and resets the count.
     pub(crate) fn wait(&self) {
         let mut count = self.count.lock().unwrap();
         while *count == 0 {
@@ -177,7 +177,7 @@ impl SharedWaker {
         *count = 0;
     }
 
-    /// A fresh counter, as a child has it after a fork.
+    /// Resets the count, as a child does after a fork.
     pub(crate) fn renew(&self) -> Result<(), Errno> {
         *self.count.lock().unwrap() = 0;
         Ok(())
@@ -193,7 +193,7 @@ impl Deref for SharedWaker {
     }
 }
 
-/// A thread of ours.
+/// A modelled thread.
 #[derive(Debug)]
 pub(crate) struct Thread<T> {
     handle: loom::thread::JoinHandle<()>,
@@ -217,7 +217,7 @@ impl<T: Body> Thread<T> {
     }
 }
 
-/// Time does not pass: others run.
+/// Yields to other threads; there is no modelled time.
 pub(crate) fn sleep(_: Duration) {
     yield_now();
 }
