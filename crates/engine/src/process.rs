@@ -1,16 +1,16 @@
-//! Process handles: children, and their end.
+//! Process handles: the children of a loop, and their exits.
 //!
-//! The end of a child is awaited by its [`ChildWatch`], whose descriptor becomes readable when the
-//! child ends: each end costs the same however many children there are, and the loop waits for its
-//! own children only. Where the platform has no such descriptor, or the poller refuses it, the loop
-//! watches for SIGCHLD and then examines all children that it awaits in this way.
+//! A child has a [`ChildWatch`], whose descriptor becomes readable when the child exits: an exit
+//! costs the same for any number of children, and the loop reaps only its own children. Where the
+//! platform has no such descriptor, or the poller refuses it, the loop watches for SIGCHLD and then
+//! examines all children without a `ChildWatch`.
 //!
-//! SIGCHLD is also watched where the program ignores it: otherwise the kernel would not keep the exit
-//! status of children.
+//! The loop also watches for SIGCHLD where the program ignores it: otherwise the kernel would discard
+//! the exit status of children.
 //!
-//! Exits are handed out after everything else that a poll has brought, as in libuv, where they
-//! are signals: the program can read what a child has written before it hears of the exit. Where the
-//! program watches for SIGCHLD itself, the loop reaps its children before it hands out the signal.
+//! Exits are delivered after everything else that a poll has brought, as in libuv, where they are
+//! signals: the program can read the child's output before it learns of the exit. Where the program
+//! has a signal handle for SIGCHLD, the loop reaps its children before it delivers the signal.
 
 use crate::driver::Owner;
 use crate::engine::Engine;
@@ -27,27 +27,27 @@ struct Process {
     handle: u32,
     pid: i32,
     running: bool,
-    /// How the child ended, once it has been reaped and before that is handed out.
+    /// The child's status after it was reaped and until its exit is delivered.
     status: Option<Status>,
-    /// The child's descriptor and its watcher, while the child is awaited by it.
+    /// The child's descriptor, while the loop watches it, and its watcher.
     watch: Option<ChildWatch>,
     watcher: u32,
-    /// SIGCHLD must be watched for as long as it runs.
+    /// The loop must watch for SIGCHLD while the child runs.
     needs_signal: bool,
-    /// In the queue of those to be looked at.
+    /// In the queue `ended`.
     queued: bool,
 }
 
-/// A child's exit status and the signal that ended it or zero; or a negative error number.
+/// A child's exit status, or a negative error number; and the signal that ended the child, or zero.
 type Status = (i64, i32);
 
 /// The children of a loop.
 #[derive(Debug)]
 pub(crate) struct Processes {
     slab: Slab<Process>,
-    /// Those that may have ended.
+    /// Children that may have exited.
     ended: VecDeque<u32>,
-    /// How many of them belong to the phase in progress.
+    /// How many of `ended` the phase in progress has still to examine.
     ended_left: usize,
     /// The watcher for SIGCHLD, and how many children need it.
     child_signal: u32,
@@ -55,12 +55,12 @@ pub(crate) struct Processes {
 }
 
 impl Process {
-    /// How the child ended, if it has.
+    /// Reaps the child if it has exited. Returns its status.
     fn reap(&mut self) -> Option<Status> {
         if self.status.is_none() {
             self.status = match process::wait(self.pid) {
                 Ok(status) => status,
-                // Somebody else has waited for our child, and nobody will ever know.
+                // The program has reaped the child itself, so its status is lost.
                 Err(error) => Some((i64::from(error.code()), 0)),
             };
         }
@@ -79,13 +79,13 @@ impl Processes {
         }
     }
 
-    /// Whether a child is to be looked at.
+    /// Whether a child may have exited.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// Begins to hand out the children that are to be looked at now.
+    /// Begins the phase that examines the children queued so far.
     #[inline]
     pub(crate) fn collect(&mut self) {
         self.ended_left = self.ended.len();
@@ -113,7 +113,7 @@ impl Engine {
             needs_signal: false,
             queued: false,
         })?;
-        // Room for every process once.
+        // Room in the queue for every process.
         let room = self.driver.sources.processes.slab.capacity();
         let ended = &mut self.driver.sources.processes.ended;
         let made = ended
@@ -132,8 +132,8 @@ impl Engine {
         }
     }
 
-    /// Starts a child; its number. [`Event::Exit`] follows when it has ended. `EBUSY` if the
-    /// handle has one already.
+    /// Starts a child and returns its process id. [`Event::Exit`] follows when it has exited.
+    /// `EBUSY` if the handle has a running child.
     pub fn process_spawn(&mut self, key: Key, command: &Command<'_>) -> Result<i32, SpawnError> {
         let process = self.open_process(key)?;
         if self.driver.sources.processes.slab[process].running {
@@ -154,7 +154,7 @@ impl Engine {
                 if let Ok(watcher) = watcher {
                     self.driver.remove(watcher);
                 }
-                self.spare_child_signal(process);
+                self.release_child_signal(process);
                 return Err(error);
             }
         };
@@ -180,10 +180,10 @@ impl Engine {
         self.driver.want_only(watcher, Interest::READABLE)
     }
 
-    /// Awaits a child by SIGCHLD. The child may have ended already.
+    /// Watches for a child by SIGCHLD. The child may have exited already.
     fn await_child_by_signal(&mut self, process: u32) {
         self.release_watch(process);
-        // Without memory for the watcher the child is looked at whenever the loop turns.
+        // Without memory for the watcher the child is examined on every turn.
         let _ = self.need_child_signal(process);
         self.driver.sources.processes.queue(process);
     }
@@ -200,7 +200,7 @@ impl Engine {
         Ok(())
     }
 
-    fn spare_child_signal(&mut self, process: u32) {
+    fn release_child_signal(&mut self, process: u32) {
         if std::mem::take(&mut self.driver.sources.processes.slab[process].needs_signal) {
             self.driver.sources.processes.needs_signal -= 1;
             if self.driver.sources.processes.needs_signal == 0 {
@@ -222,8 +222,8 @@ impl Engine {
         self.driver.sources.processes.slab[process].watch = None;
     }
 
-    /// Sends a signal to the child; zero only asks whether it is there. `ESRCH` once it has
-    /// ended and that was told, whoever has its number by then.
+    /// Sends a signal to the child; zero only checks that it exists. `ESRCH` once the child has
+    /// been reaped, even if another process has its id by then.
     pub fn process_kill(&self, key: Key, signum: i32) -> Result<(), Errno> {
         let entry = &self.driver.sources.processes.slab[self.open_process(key)?];
         match &entry.watch {
@@ -233,11 +233,10 @@ impl Engine {
         }
     }
 
-    /// The poller says that a child has ended, or that it cannot watch for that.
+    /// The poller reports that a child has exited, or that it cannot watch the descriptor.
     pub(crate) fn process_ready(&mut self, process: u32, result: Result<Readiness, Errno>) {
         match result {
-            // The descriptor has told what it can tell. The child keeps its number until we wait
-            // for it.
+            // The descriptor has no further use. The child keeps its id until it is reaped.
             Ok(ready) if ready.contains(Interest::READABLE) => {
                 let entry = &mut self.driver.sources.processes.slab[process];
                 let watcher = std::mem::replace(&mut entry.watcher, NIL);
@@ -249,12 +248,12 @@ impl Engine {
                 drop(watch);
                 self.driver.sources.processes.queue(process);
             }
-            // The program has closed the descriptor, which tells nothing any more.
+            // The program has closed the descriptor.
             _ => self.await_child_by_signal(process),
         }
     }
 
-    /// Some child has ended: looks at all that are awaited by signal.
+    /// After SIGCHLD: queues all children without a `ChildWatch`.
     pub(crate) fn examine_children(&mut self) {
         for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
             if self.driver.sources.processes.slab[process].watch.is_none() {
@@ -263,9 +262,8 @@ impl Engine {
         }
     }
 
-    /// Reaps the loop's own children that have ended, before somebody is told of SIGCHLD: programs
-    /// that watch for it themselves wait for all the children they know of, and would take the
-    /// status from us.
+    /// Reaps the loop's children that have exited, before a signal handle delivers SIGCHLD: programs
+    /// that watch for SIGCHLD reap all children they know of, and the loop would lose the status.
     pub(crate) fn reap_children(&mut self) {
         for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
             let entry = &mut self.driver.sources.processes.slab[process];
@@ -275,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// The next child that has ended.
+    /// Delivers the next exit.
     pub(crate) fn next_exit(&mut self) -> Option<Event> {
         while self.driver.sources.processes.ended_left > 0 {
             self.driver.sources.processes.ended_left -= 1;
@@ -286,7 +284,7 @@ impl Engine {
                 continue;
             }
             let Some((status, signum)) = entry.reap() else {
-                // Without memory for the watcher the child is looked at on every turn.
+                // Without memory for the watcher the child is examined on every turn.
                 if self.need_child_signal(process).is_err() {
                     self.driver.sources.processes.queue(process);
                 }
@@ -298,10 +296,10 @@ impl Engine {
         None
     }
 
-    /// Does not await the child any more.
+    /// Stops watching for the child's exit. Returns the handle.
     fn end_process(&mut self, process: u32) -> u32 {
         self.release_watch(process);
-        self.spare_child_signal(process);
+        self.release_child_signal(process);
         let entry = &mut self.driver.sources.processes.slab[process];
         entry.running = false;
         entry.status = None;
@@ -310,7 +308,7 @@ impl Engine {
         handle
     }
 
-    /// Forgets the handle. A child that runs is left alone: its end is not ours to see.
+    /// Removes the handle's process. A child that runs goes on, and the loop does not reap it.
     pub(crate) fn release_process(&mut self, process: u32) {
         self.end_process(process);
         if std::mem::take(&mut self.driver.sources.processes.slab[process].queued) {
@@ -329,14 +327,14 @@ impl Engine {
         self.driver.sources.processes.slab.remove(process);
     }
 
-    /// In the child of a fork: the children are the parent's, and nothing is heard of them.
+    /// In the child of a fork: stops watching for the children, which are the parent's.
     pub(crate) fn disown_children(&mut self) {
         for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
             if self.driver.sources.processes.slab[process].running {
                 self.release_watch(process);
-                self.spare_child_signal(process);
+                self.release_child_signal(process);
                 let entry = &mut self.driver.sources.processes.slab[process];
-                // Still active, as its handle's user knows it, but never looked at.
+                // The handle stays active, as in the parent, but has no child any more.
                 entry.running = false;
                 entry.status = None;
                 entry.queued = false;

@@ -1,14 +1,14 @@
 //! Signal handles: signals as events of the loop.
 //!
-//! The process's one handler counts what it catches in an inbox that it shares with the loop;
-//! see [`blacklight_sys::signal`]. A watcher remembers how many signals had been caught when it
-//! was started and how many it has told of since, so it tells of every signal that was caught
-//! while it was started, however many come at once, and of none before.
+//! The process's one handler counts the signals it catches in an inbox that it shares with the
+//! loop; see [`blacklight_sys::signal`]. A signal watcher starts at the count of that moment and
+//! counts the signals it has delivered, so it delivers every signal that is caught while it is
+//! started, however many come at once, and none from before.
 //!
-//! Signals come after everything else that a poll has brought. What is caught while they are
-//! handed out waits for the next turn.
+//! Signals are delivered after everything else that a poll has brought. A signal that is caught
+//! while signals are delivered waits for the next turn.
 //!
-//! A one-shot watcher is stopped after its callback, unless that has started it again:
+//! A one-shot watcher stops after its callback, unless the callback has started it again:
 //! [`Engine::signal_settle`].
 
 use crate::engine::Engine;
@@ -19,7 +19,7 @@ use blacklight_sys::Errno;
 use blacklight_sys::signal::Subscription;
 use std::collections::VecDeque;
 
-/// Who is told of a signal.
+/// What a signal watcher serves.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     /// A handle, by its index.
@@ -35,10 +35,10 @@ struct Watcher {
     one_shot: bool,
     /// Unique to each start; zero while stopped.
     order: u64,
-    /// How many signals have been told of, and how many there are to tell of for now.
+    /// The count of the last signal delivered, and of the last one to deliver in this turn.
     seen: u32,
     until: u32,
-    /// In the queue of those with something to tell.
+    /// In the queue of watchers that are due.
     queued: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Signals {
     slab: Slab<Watcher>,
     /// Signal number, order and index of each started watcher, sorted.
     started: Vec<(i32, u64, u32)>,
-    /// Order and index of those with something to tell. Some may have been stopped since.
+    /// Order and index of watchers with signals to deliver. Some may have been stopped since.
     due: VecDeque<(u64, u32)>,
     orders: u64,
     /// The one-shot watcher whose callback is running.
@@ -69,7 +69,7 @@ impl Signals {
         }
     }
 
-    /// Whether something has been caught that nobody was told of.
+    /// Whether a signal has been caught and not been collected.
     #[inline]
     pub(crate) fn has_pending(&self) -> bool {
         self.subscription
@@ -77,7 +77,7 @@ impl Signals {
             .is_some_and(Subscription::has_pending)
     }
 
-    /// Whether a watcher is to be told of a signal, or a one-shot handle to be stopped.
+    /// Whether a collected signal is left to deliver, or a one-shot handle to stop.
     #[inline]
     pub(crate) fn has_collected(&self) -> bool {
         !self.due.is_empty() || self.settling.is_some()
@@ -117,7 +117,7 @@ impl Signals {
         Ok(())
     }
 
-    /// Makes a started watcher one-shot or not, and sees to it that it can fire once more.
+    /// Makes a started watcher one-shot or not, and ensures that it can fire once more.
     fn rearm(&mut self, index: u32, one_shot: bool) -> Result<(), Errno> {
         let watcher = &mut self.slab[index];
         let settles = self.settling == Some((watcher.order, index));
@@ -125,7 +125,7 @@ impl Signals {
             return Ok(());
         }
         if let Some(subscription) = &self.subscription {
-            // First one more and then one less: no signal falls in between.
+            // Adds before it removes, so that no signal is missed in between.
             subscription.add(watcher.signum, one_shot)?;
             subscription.remove(watcher.signum, watcher.one_shot);
         }
@@ -150,7 +150,7 @@ impl Signals {
         }
     }
 
-    /// Queues the watchers of what has been caught; whether anything has.
+    /// Queues the watchers of the signals that have been caught. Returns whether there were any.
     #[inline]
     pub(crate) fn collect(&mut self) -> bool {
         let has_pending = self.has_pending();
@@ -181,7 +181,8 @@ impl Signals {
         }
     }
 
-    /// The next one to tell of a signal. Watchers take turns if there are several to tell of.
+    /// The next signal to deliver, and its watcher's owner. Watchers with several signals take
+    /// turns.
     fn next(&mut self) -> Option<(Owner, i32)> {
         while let Some((order, index)) = self.due.pop_front() {
             let watcher = &mut self.slab[index];
@@ -194,7 +195,7 @@ impl Signals {
             }
             watcher.seen = match watcher.owner {
                 Owner::Handle(_) => watcher.seen.wrapping_add(1),
-                // One look at the children is enough for all of their signals.
+                // One examination of the children serves all of their signals.
                 Owner::Children => watcher.until,
             };
             if watcher.one_shot {
@@ -208,7 +209,7 @@ impl Signals {
         None
     }
 
-    /// In the child of a fork: what had been caught until then is the parent's.
+    /// In the child of a fork: discards signals that were caught before, which are the parent's.
     pub(crate) fn fork(&mut self) {
         let Some(subscription) = &self.subscription else {
             return;
@@ -223,8 +224,8 @@ impl Signals {
         }
     }
 
-    /// At the end of a run: whoever waits for the loop's descriptor must hear of what has been
-    /// caught already.
+    /// At the end of a run: makes the loop's descriptor readable if signals are pending, since an
+    /// embedding program may wait for it.
     #[inline]
     pub(crate) fn rest(&self) {
         if let Some(subscription) = &self.subscription
@@ -263,9 +264,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Watches for a signal, in place of the one watched before; a one-shot handle for the
-    /// next one only. `EINVAL` if there is no such signal or it cannot be caught; the handle is
-    /// stopped then, unless the number was zero.
+    /// Watches for a signal, in place of the one watched before. A one-shot handle fires once.
+    /// `EINVAL` if there is no such signal or it cannot be caught; the handle is stopped then,
+    /// unless the number was zero.
     pub fn signal_start(&mut self, key: Key, signum: i32, one_shot: bool) -> Result<(), Errno> {
         let (index, watcher) = self.signal_watcher(key)?;
         if signum == 0 {
@@ -286,7 +287,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops watching. What has been caught and not told of yet is forgotten.
+    /// Stops watching. Signals that have been caught and not delivered are discarded.
     pub fn signal_stop(&mut self, key: Key) -> Result<(), Errno> {
         let (index, watcher) = self.signal_watcher(key)?;
         self.stop_signal(index, watcher);
@@ -303,7 +304,7 @@ impl Engine {
         self.driver.sources.signals.slab.remove(watcher);
     }
 
-    /// Starts watching for the end of children, without a handle; the watcher.
+    /// Starts watching for SIGCHLD, without a handle. Returns the watcher.
     pub(crate) fn start_child_signal(&mut self) -> Result<u32, Errno> {
         self.subscribe()?;
         let watcher = self.driver.sources.signals.insert(Owner::Children)?;
@@ -320,9 +321,9 @@ impl Engine {
         self.driver.sources.signals.slab.remove(watcher);
     }
 
-    /// Stops the one-shot handle whose callback was called last, unless the callback has
-    /// started or stopped it; its token, if so. The engine does this by itself when it is
-    /// asked for the next event: this is for front ends whose users look at the handle.
+    /// Stops the one-shot handle whose callback was called last, unless the callback has started
+    /// or stopped it. Returns its token if it did. [`Engine::next`] does the same; this is for
+    /// front ends whose users inspect the handle before that.
     pub fn signal_settle(&mut self) -> Option<Token> {
         let (order, watcher) = self.driver.sources.signals.settling.take()?;
         let entry = &self.driver.sources.signals.slab[watcher];
@@ -335,7 +336,7 @@ impl Engine {
         }
     }
 
-    /// The next signal to tell of.
+    /// Delivers the next signal.
     pub(crate) fn next_signal(&mut self) -> Option<Event> {
         self.signal_settle();
         while let Some((owner, signum)) = self.driver.sources.signals.next() {

@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn a_preempted_sender_suppresses_no_other_senders_wake_up() {
         const GROUPS: u32 = 200;
-        for held_up_after in 1..=3 {
+        for preempted_after in 1..=3 {
             for sent in [GROUPS * GROUP - 1, GROUPS * GROUP - 2] {
                 let mut receiver = Receiver::new().unwrap();
                 let mut tickets: Vec<_> = (0..GROUPS * GROUP)
@@ -490,11 +490,11 @@ mod tests {
                 let segment = receiver.mailbox.segment(segment);
                 let state = &segment.groups[at].cell(ticket.cell).state;
                 state.fetch_or(MARKED, SeqCst);
-                if held_up_after > 1 {
+                if preempted_after > 1 {
                     let bit = 1 << (ticket.cell % 64);
                     segment.groups[at].noted.fetch_or(bit, SeqCst);
                 }
-                if held_up_after > 2 {
+                if preempted_after > 2 {
                     segment.banks[at / 64].fetch_or(1 << (at % 64), SeqCst);
                 }
                 assert!(receiver.fall_asleep());
@@ -510,7 +510,7 @@ mod tests {
                 delivered.sort_unstable_by_key(|token| token.0);
                 let mut all = vec![Token(sent.into()), Token(ticket.cell.into())];
                 all.dedup();
-                assert_eq!(delivered, all, "each once, after {held_up_after} steps");
+                assert_eq!(delivered, all, "each once, after {preempted_after} steps");
                 assert!(receiver.is_quiet());
             }
         }

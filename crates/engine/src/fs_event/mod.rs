@@ -1,18 +1,18 @@
-//! File system event handles: what happens to files and directories.
+//! File system event handles: changes of files and directories.
 //!
-//! A loop has one file watcher, made when it is first needed. A started handle is a
-//! *monitor*, which lives until the handle is stopped: records from before a handle was stopped
-//! and started again concern the old monitor, and are dropped.
+//! A loop has one file watcher, made for the first started handle. A started handle has a
+//! *monitor*, which lives until the handle is stopped. If the handle is started again, records
+//! from before belong to the old monitor and are dropped.
 //!
-//! Records are read into a buffer in batches and handed out one at a time, each to the
-//! monitors that it concerns. The position in the batch (`batch`, `targets`, `reports`) is kept
-//! here and refers to everything by key, since callbacks may stop and close anything.
+//! The engine reads records in batches and delivers them one at a time, each to all monitors that
+//! it concerns. The position in the batch (`batch`, `targets`, `reports`) refers to everything by
+//! key, since callbacks may stop and close any handle.
 //!
-//! `tree.rs` has what recursive monitors need beyond that.
+//! `tree.rs` has the directories of recursive monitors.
 //!
-//! When the kernel's queue overflows, records are lost. Every monitor is then told that
-//! something has been renamed and changed, without a name, and recursive monitors look for
-//! directories that they have missed.
+//! When the kernel's queue overflows, records are lost. Every monitor then reports
+//! [`Change::ANYTHING`] without a name, and recursive monitors scan for directories that they have
+//! missed.
 
 mod tree;
 
@@ -32,7 +32,7 @@ use tree::{Explore, Node, Watch};
 const BATCH: usize = 32 * 1024;
 const _: () = assert!(BATCH >= MIN_ROOM);
 
-/// What has happened to a file.
+/// How a file has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change(u32);
 
@@ -41,12 +41,12 @@ impl Change {
     pub const RENAMED: Change = Change(1);
     /// Its content or its attributes are different.
     pub const CHANGED: Change = Change(2);
-    /// Nobody knows.
+    /// Both may have happened: records were lost.
     pub const ANYTHING: Change = Change(3);
     /// It is a directory, and its attributes are different.
     pub const FOLDER_CHANGED: Change = Change(4);
 
-    /// The change as libuv's bits. It tells of a directory's attributes by both.
+    /// The change as libuv's bits. libuv reports a directory's attributes by both bits.
     pub const fn bits(self) -> u32 {
         match self {
             Change::FOLDER_CHANGED => Change::ANYTHING.0,
@@ -63,16 +63,16 @@ impl Change {
     }
 }
 
-/// A started handle.
+/// What a started handle watches.
 #[derive(Debug)]
 struct Monitor {
     token: Token,
-    /// As the program has given it. `None` when the monitor is no more.
+    /// The path as the program has given it. `None` after the monitor was stopped.
     path: Option<CString>,
-    /// The root of a tree, for a recursive monitor of a directory.
+    /// The directory, for a recursive monitor of one.
     folder: Option<Folder>,
     root: u32,
-    /// Whether something was not reported for want of memory, which is still to be told.
+    /// Whether a report was lost for want of memory, for which `ENOMEM` is still to be delivered.
     has_missed: bool,
 }
 
@@ -82,7 +82,7 @@ impl Monitor {
     }
 }
 
-/// Something to be told to a monitor that no record says.
+/// An event for a monitor that comes from no record of the kernel.
 #[derive(Debug)]
 struct Report {
     monitor: Key,
@@ -97,26 +97,26 @@ pub(crate) struct FsEvents {
     watcher: u32,
     monitors: Slab<Monitor>,
     monitor_count: u32,
-    /// How many monitors have missed something.
+    /// How many monitors have `has_missed` set.
     missed_count: u32,
     watches: Slab<Watch>,
     by_wd: HashMap<i32, u32>,
     nodes: Slab<Node>,
-    /// Records, of which those before `at` have been dealt with, and `record` is in hand.
+    /// Records. Those before `at` have been taken; the current one begins at `record`.
     batch: Vec<u8>,
     at: usize,
     record: usize,
-    /// The nodes that the record in hand concerns, and which is next.
+    /// The nodes that the current record concerns, and which is next.
     targets: Vec<Key>,
     next_target: usize,
-    /// To be handed out before anything else.
+    /// To be delivered before anything else.
     reports: VecDeque<Report>,
-    /// What listings have shown in watched directories, until the records that say the same
-    /// have passed, which is when so many bytes have been read.
+    /// Entries that listings have found in watched directories, by watch. The kernel's records of
+    /// the same entries have passed once `bytes_read` reaches `found_until`.
     found: HashMap<i32, HashSet<Vec<u8>>>,
     found_until: u64,
     bytes_read: u64,
-    /// The name that goes with the event handed out last.
+    /// The name that belongs to the event delivered last.
     name: Vec<u8>,
     is_named: bool,
 }
@@ -168,12 +168,12 @@ impl FsEvents {
         };
         let monitor = self.monitors.insert(monitor)?.index;
         self.monitor_count += 1;
-        self.plant(monitor)
+        self.add_root(monitor)
             .map(|()| monitor)
             .inspect_err(|_| self.stop(monitor))
     }
 
-    /// Has the kernel watch what a monitor is for.
+    /// Makes the kernel watch a monitor's path. Returns the watch descriptor.
     fn watch_path(&self, monitor: u32) -> Result<i32, Errno> {
         let monitor = &self.monitors[monitor];
         match &monitor.folder {
@@ -183,12 +183,12 @@ impl FsEvents {
     }
 
     /// Makes the root of a new monitor.
-    fn plant(&mut self, monitor: u32) -> Result<(), Errno> {
+    fn add_root(&mut self, monitor: u32) -> Result<(), Errno> {
         let wd = self.watch_path(monitor)?;
         let root = self.add_node(wd, monitor, NIL, b"")?;
         self.monitors[monitor].root = root;
         match self.monitors[monitor].folder.is_some() {
-            true => self.explore(root, None, Explore::Quietly),
+            true => self.explore(root, None, Explore::Silent),
             false => Ok(()),
         }
     }
@@ -205,12 +205,12 @@ impl FsEvents {
         self.monitors.remove(index);
         self.monitor_count -= 1;
         if self.monitor_count == 0 {
-            self.forget_batch();
+            self.discard_batch();
         }
     }
 
-    /// What has been read concerns nobody any more.
-    fn forget_batch(&mut self) {
+    /// Discards the rest of the batch, which concerns no monitor any more.
+    fn discard_batch(&mut self) {
         self.batch.clear();
         self.at = 0;
         self.targets.clear();
@@ -219,7 +219,7 @@ impl FsEvents {
         self.found.clear();
     }
 
-    /// The indices of monitors, and perhaps others, for [`FsEvents::monitor_at`].
+    /// Indices for [`FsEvents::monitor_at`], among them those of all monitors.
     fn indices(&self) -> std::ops::Range<u32> {
         0..self.monitors.capacity() as u32
     }
@@ -229,7 +229,7 @@ impl FsEvents {
         self.monitors.resolve(self.monitors.key(index))
     }
 
-    /// Reads the next batch, if the last has been dealt with.
+    /// Reads the next batch, if nothing of the last is left.
     fn fill(&mut self) {
         if self.has_leftover() {
             return;
@@ -247,7 +247,7 @@ impl FsEvents {
         self.bytes_read += read as u64;
     }
 
-    /// Whether something has been read and not been handed out.
+    /// Whether anything is left to deliver.
     pub(crate) fn has_leftover(&self) -> bool {
         self.at < self.batch.len()
             || self.next_target < self.targets.len()
@@ -255,14 +255,14 @@ impl FsEvents {
             || self.missed_count > 0
     }
 
-    /// There is no memory to say what happened: `ENOMEM` is said instead, for which none is needed.
+    /// Records that a report was lost for want of memory. Delivering `ENOMEM` needs no memory.
     #[cold]
     fn miss(&mut self, monitor: u32) {
         let missed = std::mem::replace(&mut self.monitors[monitor].has_missed, true);
         self.missed_count += u32::from(!missed);
     }
 
-    /// Whom to tell that something was missed.
+    /// The token of the next monitor that has lost a report.
     #[cold]
     fn next_missed(&mut self) -> Option<Token> {
         let mut monitors = self.indices().filter_map(|index| self.monitor_at(index));
@@ -273,7 +273,7 @@ impl FsEvents {
         Some(self.monitors[monitor].token)
     }
 
-    /// The next thing to tell somebody.
+    /// The next event to deliver.
     fn next(&mut self) -> Option<(Token, Result<Change, Errno>)> {
         loop {
             if let Some(report) = self.reports.pop_front() {
@@ -293,9 +293,10 @@ impl FsEvents {
             }
             if let Some(&target) = self.targets.get(self.next_target) {
                 self.next_target += 1;
-                let told = self.nodes.resolve(target).and_then(|node| self.tell(node));
-                if told.is_some() {
-                    return told;
+                let node = self.nodes.resolve(target);
+                let event = node.and_then(|node| self.event_for(node));
+                if event.is_some() {
+                    return event;
                 }
                 continue;
             }
@@ -303,7 +304,7 @@ impl FsEvents {
         }
     }
 
-    /// Takes the next record in hand.
+    /// Makes the next record the current one.
     fn next_record(&mut self) -> Option<()> {
         let Some(record) = Record::first(&self.batch[self.at..]) else {
             self.at = self.batch.len();
@@ -325,7 +326,7 @@ impl FsEvents {
         Some(())
     }
 
-    /// Records are lost.
+    /// The kernel has lost records.
     #[cold]
     fn overflowed(&mut self) {
         self.found.clear();
@@ -336,7 +337,7 @@ impl FsEvents {
             let mut result = Ok(Change::ANYTHING);
             if self.monitors[monitor].folder.is_some() {
                 let root = self.monitors[monitor].root;
-                if let Err(error) = self.explore(root, None, Explore::Again) {
+                if let Err(error) = self.explore(root, None, Explore::Rescan) {
                     result = Err(error);
                 }
             }
@@ -344,17 +345,17 @@ impl FsEvents {
         }
     }
 
-    /// What the record in hand means to a node's monitor, if anything.
-    fn tell(&mut self, node: u32) -> Option<(Token, Result<Change, Errno>)> {
+    /// The event of the current record for a node's monitor, if it is to be reported.
+    fn event_for(&mut self, node: u32) -> Option<(Token, Result<Change, Errno>)> {
         let monitor = &self.monitors[self.nodes[node].monitor];
         let (token, is_tree) = (monitor.token, monitor.folder.is_some());
-        // Out of the way, so that the tree can be changed; it comes back in any case.
+        // Taken out, so that the tree can be changed while the record is borrowed; put back below.
         let batch = std::mem::take(&mut self.batch);
-        let told = Record::first(&batch[self.record..]).filter(|record| match is_tree {
+        let reported = Record::first(&batch[self.record..]).filter(|record| match is_tree {
             true => self.follow(node, record),
             false => true,
         });
-        let change = told.map(|record| {
+        let change = reported.map(|record| {
             self.set_name(node, record.name);
             Change::of(record.changes)
         });
@@ -362,8 +363,8 @@ impl FsEvents {
         Some((token, Ok(change?)))
     }
 
-    /// Puts the name of what happened where the front end finds it. What happens to a
-    /// monitored file itself goes by the last part of its path.
+    /// Sets the name that the front end finds with the event. A change of the monitored file itself
+    /// has the last part of its path as the name.
     fn set_name(&mut self, node: u32, name: &[u8]) {
         let mut path = std::mem::take(&mut self.name);
         self.is_named = match name {
@@ -383,7 +384,7 @@ impl FsEvents {
         self.name = path;
     }
 
-    /// Keeps a tree up to date with a record. Whether it is worth telling.
+    /// Updates a tree by a record. Returns whether the record is to be reported.
     fn follow(&mut self, node: u32, record: &Record<'_>) -> bool {
         let changes = record.changes;
         if record.name.is_empty() {
@@ -393,7 +394,7 @@ impl FsEvents {
             } else if changes.is_end_of_watch() {
                 self.drop_node(node);
             }
-            // A change of a directory inside the tree is told by the directory above it, by name.
+            // The parent directory reports a change of a directory inside the tree, by name.
             return is_root && !changes.is_end_of_watch();
         }
         let was_found = (changes.is_creation() || changes.is_departure())
@@ -410,14 +411,15 @@ impl FsEvents {
         true
     }
 
-    /// Starts over with a file watcher of this process's own. Returns the first error.
+    /// In a child process, watches everything again with a new file watcher. Returns the first
+    /// error.
     fn renew(&mut self) -> Result<(), Errno> {
         let Some(files) = &mut self.files else {
             return Ok(());
         };
         files.renew()?;
-        self.forget_batch();
-        // The old numbers are the parent's, and may soon be given out again.
+        self.discard_batch();
+        // The old watch descriptors are the parent's; the new file watcher may reuse their numbers.
         self.by_wd.clear();
         let mut result = Ok(());
         for index in self.indices() {
@@ -442,8 +444,8 @@ impl Engine {
         }
     }
 
-    /// Starts to watch a file or the entries of a directory, with all below it if `recursive`.
-    /// [`Event::FsEvent`] follows whenever something happens. `EINVAL` if the handle is started.
+    /// Starts to watch a file or the entries of a directory, with all directories below it if
+    /// `recursive`. [`Event::FsEvent`] follows for every change. `EINVAL` if the handle is started.
     ///
     /// Symbolic links are followed on the way to `path`, and not below it.
     pub fn fs_event_start(&mut self, key: Key, path: &CStr, recursive: bool) -> Result<(), Errno> {
@@ -500,7 +502,7 @@ impl Engine {
         }
     }
 
-    /// What a started handle watches. `EINVAL` if it is not started.
+    /// The path that a started handle watches. `EINVAL` if it is not started.
     pub fn fs_event_path(&self, key: Key) -> Result<&CStr, Errno> {
         match self.fs_event_monitor(self.handles.open(key)?)? {
             NIL => Err(Errno::EINVAL),
@@ -508,20 +510,19 @@ impl Engine {
         }
     }
 
-    /// The name that belongs to the [`Event::FsEvent`] handed out last, if there is one: an
-    /// entry's, relative to the directory that is watched, or the last part of the path of
-    /// a file.
+    /// The name that belongs to the [`Event::FsEvent`] delivered last, if it has one: that of an
+    /// entry, relative to the watched directory, or the last part of the path of a watched file.
     pub fn fs_event_name(&self) -> Option<&[u8]> {
         let FsEvents { name, is_named, .. } = &self.fs_events;
         is_named.then_some(name)
     }
 
-    /// Begins to deal with what the kernel has to tell.
+    /// The file watcher's descriptor is readable: reads a batch.
     pub(crate) fn file_watcher_ready(&mut self) {
         self.fs_events.fill();
     }
 
-    /// The poller cannot watch the file watcher's descriptor: every handle hears of it.
+    /// The poller cannot watch the file watcher's descriptor: every monitor reports the error.
     pub(crate) fn file_watcher_refused(&mut self, error: Errno) {
         for index in self.fs_events.indices() {
             if let Some(monitor) = self.fs_events.monitor_at(index) {
@@ -530,13 +531,13 @@ impl Engine {
         }
     }
 
-    /// The next event of what was read.
+    /// Delivers the next event.
     pub(crate) fn next_fs_event(&mut self) -> Option<Event> {
         let (token, result) = self.fs_events.next()?;
         Some(Event::FsEvent(token, result))
     }
 
-    /// After `fork`: watches with a file watcher of the child's own.
+    /// In a child process, watches everything again with a new file watcher.
     pub(crate) fn fork_fs_events(&mut self) -> Result<(), Errno> {
         self.fs_events.renew()
     }

@@ -1,16 +1,16 @@
-//! Which directories are watched for whom, and the exploring of whole trees.
+//! Which directories the kernel watches for which monitors, and the exploring of trees.
 //!
-//! A *watch* is the kernel's: one per file or directory, however many ask for it. A *node*
-//! says that a watch serves a monitor. A plain monitor has one node, its root; a recursive
-//! one has a node for every directory below, and these form a tree, from which the names
-//! that are reported are put together.
+//! A *watch* is the kernel's: one per file or directory, for any number of monitors. A *node*
+//! connects a watch with a monitor that it serves. A plain monitor has one node, its root. A
+//! recursive monitor also has a node for every directory below; reported names are composed from
+//! this tree of nodes.
 //!
-//! Nothing that is created is missed: a directory is watched first and listed after. What
-//! is created between the two is found twice, by the listing and by the kernel's record, and
-//! `found` remembers the former so that the latter is not reported. That is exact: a name
-//! that was listed can only be created if it was removed before, and that has a record, too.
+//! No created entry is missed, since a directory is watched first and listed after. An entry that
+//! is created between the two is found twice, by the listing and by the kernel's record. `found`
+//! remembers the listing so that the record is not reported. That is exact: a listed name can be
+//! created again only after it was removed, and the removal has a record, too.
 //!
-//! A directory that moves inside a tree is forgotten where it was and explored where it is.
+//! A directory that moves inside a tree is dropped at its old place and explored at its new one.
 
 use super::{Change, FsEvents, Report};
 use crate::slab::{Key, NIL};
@@ -21,14 +21,14 @@ use blacklight_sys::fs::dir::{Dir, EntryType};
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 
-/// How many opened directories an exploration keeps for later. Others are opened again.
+/// How many directories an exploration keeps open for later. Others are opened again.
 const KEPT_FOLDERS: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// The kernel's number, or −1 when the kernel has ended the watch.
+    /// The watch descriptor, or −1 when the kernel has ended the watch.
     pub(super) wd: i32,
-    /// The nodes that it serves, in the order of their making.
+    /// The nodes that the watch serves, in the order of their creation.
     first: u32,
     last: u32,
 }
@@ -39,25 +39,25 @@ pub(super) struct Node {
     watch: u32,
     prev: u32,
     next: u32,
-    /// The directory that this is in, or `NIL` for a root, which has no name.
+    /// The node of the parent directory, or `NIL` for a root, which has no name.
     pub(super) parent: u32,
     name: Vec<u8>,
     children: HashMap<Vec<u8>, u32>,
 }
 
-/// What to do with what a listing shows.
+/// What to do with the entries that a listing finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Explore {
-    /// It was there before: nothing is said of it.
-    Quietly,
-    /// It is new to the monitor.
-    Aloud,
-    /// Some of it may be known, and some that is known may be gone. Nothing is said of it.
-    Again,
+    /// They existed before the monitor: nothing is reported.
+    Silent,
+    /// They are new: each is reported.
+    Report,
+    /// Some may be known, and known directories may be gone. Nothing is reported.
+    Rescan,
 }
 
-/// Errors that say something of one directory only: it is gone, it is none, or it is not
-/// ours to look into.
+/// Errors that concern one directory only: it is gone, it is no directory, or it is not
+/// permitted to read it.
 fn is_local(error: &Errno) -> bool {
     matches!(
         *error,
@@ -66,7 +66,7 @@ fn is_local(error: &Errno) -> bool {
 }
 
 impl FsEvents {
-    /// The watch with that number of the kernel's.
+    /// The watch with this watch descriptor, made if there is none.
     fn watch(&mut self, wd: i32) -> Result<u32, Errno> {
         if let Some(&watch) = self.by_wd.get(&wd) {
             return Ok(watch);
@@ -81,7 +81,7 @@ impl FsEvents {
         Ok(watch.index)
     }
 
-    /// Ends a watch that serves nobody.
+    /// Ends a watch that serves no node.
     fn end_watch_if_unused(&mut self, watch: u32) {
         let Watch { wd, first, .. } = self.watches[watch];
         if first == NIL {
@@ -98,7 +98,7 @@ impl FsEvents {
         }
     }
 
-    /// The kernel has ended a watch: its number means nothing any more. The nodes stay.
+    /// The kernel has ended a watch: its watch descriptor is invalid. The nodes stay.
     pub(super) fn watch_ended(&mut self, watch: u32) {
         let wd = std::mem::replace(&mut self.watches[watch].wd, -1);
         self.by_wd.remove(&wd);
@@ -174,7 +174,7 @@ impl FsEvents {
         self.end_watch_if_unused(watch);
     }
 
-    /// The keys of the nodes that a watch serves, into `targets`.
+    /// Collects the keys of the nodes that a watch serves in `targets`.
     pub(super) fn collect_targets(&mut self, watch: u32) {
         self.targets.clear();
         self.next_target = 0;
@@ -194,14 +194,14 @@ impl FsEvents {
         watch != NIL && self.watches[watch].wd != -1
     }
 
-    /// Forgets a node and all below it.
+    /// Removes a node and all below it.
     pub(super) fn drop_node(&mut self, node: u32) {
         let Node { parent, .. } = self.nodes[node];
         if parent != NIL {
             let name = std::mem::take(&mut self.nodes[node].name);
             self.nodes[parent].children.remove(&name);
         }
-        // A node that no watch has in its list is free to be in another, of those still to go.
+        // Detached nodes are in no watch's list, so `next` links those that are still to be removed.
         self.detach(node);
         self.nodes[node].next = NIL;
         let mut left = node;
@@ -218,7 +218,7 @@ impl FsEvents {
         }
     }
 
-    /// Forgets what is below a node.
+    /// Removes all nodes below a node.
     pub(super) fn drop_children(&mut self, node: u32) {
         let children = std::mem::take(&mut self.nodes[node].children);
         for child in children.into_values() {
@@ -227,15 +227,15 @@ impl FsEvents {
         }
     }
 
-    /// Forgets the directory of that name in a node's, if it is known.
+    /// Removes the child of a node with this name, if there is one.
     pub(super) fn drop_child(&mut self, node: u32, name: &[u8]) {
         if let Some(&child) = self.nodes[node].children.get(name) {
             self.drop_node(child);
         }
     }
 
-    /// Puts the name of an entry of a node's directory together, relative to the root, without
-    /// allocating if the buffer is large enough.
+    /// Writes the name of an entry of a node's directory, relative to the root, into `path`.
+    /// Allocates only if the buffer is too small.
     pub(super) fn put_path(&self, node: u32, name: &[u8], path: &mut Vec<u8>) -> Result<(), Errno> {
         let ancestors = || {
             let parent = |&node: &u32| Some(self.nodes[node].parent);
@@ -259,7 +259,7 @@ impl FsEvents {
         Ok(())
     }
 
-    /// Opens a node's directory, from its root on downwards.
+    /// Opens a node's directory, step by step from the root.
     fn open_folder(&self, node: u32) -> Result<Folder, Errno> {
         let monitor = &self.monitors[self.nodes[node].monitor];
         let root = monitor.folder.as_ref().ok_or(Errno::ENOTDIR)?;
@@ -277,13 +277,13 @@ impl FsEvents {
         Ok(folder)
     }
 
-    /// A directory has appeared in a node's: watches it and all below it, and queues reports
-    /// of what is found there.
+    /// A directory has appeared in a node's directory: watches it and all directories below it, and
+    /// queues reports of the entries found there.
     pub(super) fn appeared(&mut self, node: u32, name: &[u8]) {
         let explored = c_string(name).and_then(|name| {
             let folder = self.open_folder(node)?;
-            match self.enter(node, &folder, &name, Explore::Aloud)? {
-                Some((child, folder)) => self.explore(child, Some(folder), Explore::Aloud),
+            match self.enter(node, &folder, &name, Explore::Report)? {
+                Some((child, folder)) => self.explore(child, Some(folder), Explore::Report),
                 None => Ok(()),
             }
         });
@@ -295,7 +295,7 @@ impl FsEvents {
         self.found_until = self.bytes_read + self.files().pending();
     }
 
-    /// Watches all below a node.
+    /// Watches all directories below a node.
     pub(super) fn explore(
         &mut self,
         node: u32,
@@ -325,8 +325,8 @@ impl FsEvents {
         Ok(())
     }
 
-    /// Lists a node's directory, and puts the directories in it on the list of those that
-    /// are left to be explored.
+    /// Lists a node's directory, watches the directories in it, and adds them to `left`, to be
+    /// explored next.
     fn list(
         &mut self,
         node: u32,
@@ -338,13 +338,13 @@ impl FsEvents {
         let mut dir = Dir::open(folder.link().as_c_str())?;
         let mut seen = HashSet::new();
         while let Some((name, kind)) = dir.read()? {
-            if how == Explore::Aloud {
-                self.find(node, name.to_bytes())?;
+            if how == Explore::Report {
+                self.report_found(node, name.to_bytes())?;
             }
             if !matches!(kind, EntryType::Dir | EntryType::Unknown) {
                 continue;
             }
-            if how == Explore::Again {
+            if how == Explore::Rescan {
                 seen.try_reserve(1)?;
                 seen.insert(copied(name.to_bytes())?);
             }
@@ -355,7 +355,7 @@ impl FsEvents {
                 left.push((self.nodes.key(child), keeps.then_some(folder)));
             }
         }
-        if how == Explore::Again {
+        if how == Explore::Rescan {
             let gone = |(name, &child): (&Vec<u8>, &u32)| (!seen.contains(name)).then_some(child);
             let children = &self.nodes[node].children;
             let mut forgotten = Vec::new();
@@ -368,8 +368,8 @@ impl FsEvents {
         Ok(())
     }
 
-    /// Watches a directory in a node's. `None` if there is nothing to explore: it is gone,
-    /// is none, or is known.
+    /// Watches a directory in a node's directory. `None` if there is nothing to explore: it is
+    /// gone, is no directory, or is known.
     fn enter(
         &mut self,
         parent: u32,
@@ -391,13 +391,13 @@ impl FsEvents {
         if let Some(known) = self.node_of(wd, monitor) {
             let node = &self.nodes[known];
             if node.parent == parent && node.name == name {
-                return Ok((how == Explore::Again).then_some((known, folder)));
+                return Ok((how == Explore::Rescan).then_some((known, folder)));
             }
             if self.is_within(parent, known) {
                 // A mount leads back into the tree from further down.
                 return Ok(None);
             }
-            // It was somewhere else, and the record of its leaving is still to come.
+            // It has moved here, and the record of its departure is still to come.
             self.drop_node(known);
             wd = self.files().watch_folder(&folder)?;
         }
@@ -415,7 +415,7 @@ impl FsEvents {
             .find(|&node| self.nodes[node].monitor == monitor)
     }
 
-    /// Whether a node is another or below it.
+    /// Whether a node is `other` or below it.
     fn is_within(&self, mut node: u32, other: u32) -> bool {
         while node != NIL && node != other {
             node = self.nodes[node].parent;
@@ -423,8 +423,8 @@ impl FsEvents {
         node == other
     }
 
-    /// Queues the report of what a listing has shown.
-    fn find(&mut self, node: u32, name: &[u8]) -> Result<(), Errno> {
+    /// Queues the report of an entry that a listing has found.
+    fn report_found(&mut self, node: u32, name: &[u8]) -> Result<(), Errno> {
         let watch = self.nodes[node].watch;
         if watch != NIL {
             self.found.try_reserve(1)?;
@@ -436,7 +436,7 @@ impl FsEvents {
         Ok(())
     }
 
-    /// Whether a listing has shown the entry already, which holds once.
+    /// Whether a listing has found the entry already. True once for each finding.
     pub(super) fn was_found(&mut self, wd: i32, name: &[u8]) -> bool {
         self.found
             .get_mut(&wd)
@@ -464,13 +464,13 @@ impl FsEvents {
         });
     }
 
-    /// Queues a report to a monitor that names nothing.
+    /// Queues a report without a name.
     pub(super) fn report_unnamed(&mut self, monitor: u32, result: Result<Change, Errno>) {
         self.queue(monitor, None, result);
     }
 
-    /// Watches a monitor's root with a fresh file watcher, and all below it, unless the
-    /// kernel had ended the watch before.
+    /// Watches a monitor's root, and all directories below it, with a new file watcher, unless the
+    /// kernel had ended the root's watch before.
     pub(super) fn watch_again(&mut self, monitor: u32) -> Result<(), Errno> {
         let root = self.monitors[monitor].root;
         let was_watched = self.is_watched(root);
@@ -483,7 +483,7 @@ impl FsEvents {
         let watch = self.watch_path(monitor).and_then(|wd| self.watch(wd))?;
         self.attach(root, watch);
         match is_folder {
-            true => self.explore(root, None, Explore::Quietly),
+            true => self.explore(root, None, Explore::Silent),
             false => Ok(()),
         }
     }
@@ -518,7 +518,7 @@ mod tests {
         events.add_node(wd, monitor, root, name.as_bytes()).unwrap()
     }
 
-    /// All that there is to be told.
+    /// Delivers everything. Returns the name and bits of each event.
     fn names(events: &mut FsEvents) -> Vec<String> {
         let mut names = Vec::new();
         while events.has_leftover() || events.files().pending() > 0 {
@@ -532,21 +532,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_created_between_watching_and_listing_is_told_once() {
+    fn an_entry_created_between_watching_and_listing_is_reported_once() {
         let (mut events, root, path) = monitor("gap");
         fs::create_dir(path.join("x")).unwrap();
         assert_eq!(names(&mut events), ["x 1"]);
         events.drop_child(root, b"x");
-        // The directory is met anew: watched, then changed by somebody, then listed.
+        // The directory is explored again: watched, then changed, then listed.
         let node = watch_only(&mut events, root, &path, "x");
         fs::write(path.join("x/file"), "text").unwrap();
         fs::create_dir_all(path.join("x/y/z")).unwrap();
-        events.explore(node, None, Explore::Aloud).unwrap();
+        events.explore(node, None, Explore::Report).unwrap();
         events.found_until = events.bytes_read + events.files().pending();
-        let mut told = names(&mut events);
-        told.sort();
-        assert_eq!(told, ["x/file 1", "x/file 2", "x/y 1", "x/y/z 1"]);
-        // Names that are created a second time are told a second time.
+        let mut reported = names(&mut events);
+        reported.sort();
+        assert_eq!(reported, ["x/file 1", "x/file 2", "x/y 1", "x/y/z 1"]);
+        // Names that are created a second time are reported a second time.
         fs::remove_file(path.join("x/file")).unwrap();
         fs::write(path.join("x/file"), "").unwrap();
         assert_eq!(names(&mut events), ["x/file 1", "x/file 1"]);
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_given_back_when_the_monitor_stops() {
+    fn a_stopped_monitor_leaves_no_watches() {
         let (mut events, root, path) = monitor("given-back");
         fs::create_dir_all(path.join("a/b/c")).unwrap();
         names(&mut events);
