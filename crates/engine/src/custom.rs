@@ -1,13 +1,12 @@
-//! Handles that a front end puts together from other things.
+//! Handles that a front end implements with timers and requests.
 //!
-//! A *custom handle* is walked over, referenced, active and closed like any other, but nothing
-//! ever happens to it: its front end says when it is active, and makes it do something with
-//! timers and requests of its own. While it holds such a thing that needs the handle, closing
-//! waits: [`Event::Closed`](crate::Event::Closed) comes after the last is released. What is
-//! held must keep the loop alive itself, as requests do.
+//! A *custom handle* can be walked over, referenced, active and closed like any other, but has no
+//! events except [`Event::Closed`](crate::Event::Closed). Its front end makes it active and inactive.
+//! The front end *holds* the handle for each request that needs it: `Event::Closed` follows only
+//! after the last hold is released. The requests must keep the loop alive themselves.
 //!
-//! A *hidden timer* is such a thing: it fires like any other, but is not in any walk, keeps
-//! nothing alive, and is gone as soon as it is removed.
+//! A *hidden timer* fires like any other, but walks pass over it, it does not keep the loop alive,
+//! and it is removed at once, without a closing phase.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -37,14 +36,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Says that the handle is needed for one thing more until it can be closed for good.
+    /// Holds the handle: its closing is not finished before it is released as often as it was held.
     pub fn custom_hold(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         *self.holds(index)? += 1;
         Ok(())
     }
 
-    /// Takes one such thing back. The last one lets go of a handle that is closing.
+    /// Releases one hold. After the last one, the closing of a closing handle is finished.
     pub fn custom_release(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.resolve(key).ok_or(Errno::EINVAL)?;
         let holds = self.holds(index)?;
@@ -55,14 +54,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a hidden timer, stopped. All that can be done with timers can be done with it,
-    /// except that it is removed and not closed.
+    /// Makes a hidden timer, stopped. All methods for timers work on it, except that it is removed
+    /// and not closed.
     pub fn hidden_timer_init(&mut self, token: Token) -> Result<Key, Errno> {
         let timer = Kind::Timer(Timer::default());
         self.handles.insert_hidden(timer, token)
     }
 
-    /// Forgets a hidden timer; a stale key is no harm.
+    /// Removes a hidden timer. A stale key is ignored.
     pub fn hidden_timer_remove(&mut self, key: Key) {
         if let Some(index) = self.handles.resolve(key) {
             self.stop_timer(index);
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_waits_for_what_is_held() {
+    fn closing_waits_for_holds() {
         let mut engine = Engine::new(None).unwrap();
         let key = engine.custom_init(Token(1)).unwrap();
         engine.custom_set_active(key, true).unwrap();

@@ -1,4 +1,4 @@
-//! The loop itself: what it owns, and what one can ask of it between callbacks.
+//! The loop itself: the parts that it owns, and the methods that concern no handle.
 
 use crate::driver::Driver;
 use crate::fs_event::FsEvents;
@@ -17,7 +17,7 @@ use crate::udp::Udps;
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::{Errno, RawFd, Timeout};
 
-/// An event loop that calls nobody back.
+/// An event loop without callbacks.
 ///
 /// Front ends make handles with the `*_init` methods, giving a [`Token`] and getting a
 /// [`Key`], and run the loop by asking for the [next](Engine::next) thing to call:
@@ -47,29 +47,29 @@ use blacklight_sys::{Errno, RawFd, Timeout};
 pub struct Engine {
     pub(crate) handles: Handles,
     pub(crate) timers: TimerQueue,
-    /// The anchor of the timers that the timers phase in progress has still to run, first due
-    /// first.
+    /// The anchor of the ready timers, which the timers phase in progress has still to run, in the
+    /// order of their due times.
     pub(crate) ready: u32,
     pub(crate) idle: PhaseList,
     pub(crate) prepare: PhaseList,
     pub(crate) check: PhaseList,
-    /// What is left of the closing phase in progress.
+    /// The first handle that the closing phase in progress has still to finish.
     pub(crate) closing_now: u32,
-    /// What a poll or pending phase is dealing with.
+    /// The handle or source that the poll or pending phase in progress is delivering from.
     pub(crate) in_hand: InHand,
     pub(crate) streams: Streams,
     pub(crate) fs_events: FsEvents,
-    /// What terminal handles have beyond streams.
+    /// The state of terminal handles beyond that of streams.
     pub(crate) terminals: Slab<Terminal>,
     pub(crate) udps: Udps,
     pub(crate) stop_requested: bool,
     pub(crate) requests: Requests,
-    /// What waits for the kernel and for other threads.
+    /// Waits for the kernel and for other threads.
     pub(crate) driver: Driver,
 }
 
 impl Engine {
-    /// Makes a loop on the given mechanism, or on the best there is.
+    /// Makes a loop on the given mechanism, or on the best available.
     pub fn new(mechanism: Option<Mechanism>) -> Result<Engine, Errno> {
         let driver = Driver::new(mechanism)?;
         let mut handles = Handles::new();
@@ -97,14 +97,13 @@ impl Engine {
         self.driver.mechanism()
     }
 
-    /// The simulated poller, to be told what happens, if that is what the loop runs on.
+    /// The simulated kernel, if the loop runs on [`Mechanism::Sim`].
     pub fn sim(&mut self) -> Option<&mut Sim> {
         self.driver.sim()
     }
 
-    /// Whether something keeps the loop alive: an active and referenced handle, a request,
-    /// a handle whose closing is to be finished, or a referenced timer that is due and has not
-    /// been handed out.
+    /// Whether the loop is alive: whether it has an active and referenced handle, a request, a
+    /// closing handle, or a referenced timer that is ready and has not been delivered.
     pub fn is_alive(&self) -> bool {
         self.has_active() || self.has_closing() || self.has_referenced_ready_timers()
     }
@@ -130,7 +129,7 @@ impl Engine {
         self.handles.active
     }
 
-    /// Sets that number, for a front end whose users change it behind the engine's back.
+    /// Sets the number of active handles, for a front end whose users write to it.
     #[inline]
     pub fn set_active_handles(&mut self, count: u32) {
         self.handles.active = count;
@@ -159,40 +158,40 @@ impl Engine {
         self.driver.now_ns()
     }
 
-    /// The time in nanoseconds as it is now, on the scale of the cached one.
+    /// The current time in nanoseconds, on the same clock as the cached time.
     #[inline]
     pub fn clock_ns(&self) -> u64 {
         self.driver.clock_ns()
     }
 
-    /// Caches the time anew.
+    /// Updates the cached time.
     #[inline]
     pub fn update_time(&mut self) {
         self.driver.update_time();
     }
 
-    /// A descriptor that becomes readable when a run would find something to do, for
-    /// loops that embed this one; `None` where the mechanism has none.
+    /// A descriptor that becomes readable when a run would have an event, for programs that embed
+    /// this loop in another; `None` where the mechanism has none.
     pub fn backend_fd(&self) -> Option<RawFd> {
         self.driver.backend_fd()
     }
 
-    /// Prepares for an embedding program to wait for our [descriptor](Engine::backend_fd), and perhaps to
-    /// take events from it as we do: from now on the kernel repeats each event for as long as it holds.
+    /// Prepares for an embedding program to wait for the loop's [descriptor](Engine::backend_fd), and
+    /// perhaps to take events from it: from now on all registrations are level-triggered.
     pub fn embed(&mut self) {
         self.driver.embed();
     }
 
-    /// Whether an embedding program may wait for our descriptor.
+    /// Whether an embedding program may wait for the loop's descriptor.
     pub fn is_embedded(&self) -> bool {
         self.driver.is_embedded()
     }
 
-    /// How long a poll would sleep now, in nanoseconds. Not at all as long as our descriptor does
-    /// not know what to wait for.
+    /// How long a poll would sleep now, in nanoseconds. Zero if the loop has to run first, since its
+    /// descriptor would not report all events that are pending.
     ///
-    /// The caller is about to wait, also if a run was given up without
-    /// [saying so](Engine::give_up_run), as by `longjmp`.
+    /// The caller is about to wait. So a run in progress counts as ended, even if its front end did
+    /// not [give it up](Engine::give_up_run), as after a `longjmp`.
     pub fn backend_timeout(&mut self) -> Timeout {
         self.driver.ensure_run_ended();
         match self.has_undelivered() || self.driver.must_run() {
@@ -201,13 +200,13 @@ impl Engine {
         }
     }
 
-    /// Holds back the profiling signal while the loop waits for events.
+    /// Blocks SIGPROF while the loop waits for events.
     pub fn block_sigprof(&mut self) {
         self.driver.block_sigprof();
     }
 
-    /// Says whether the loop may spin before it sleeps, and the pool's workers when they have
-    /// done a request of this loop. What was learnt about spinning so far is forgotten.
+    /// Sets whether the loop may spin before it sleeps, and the pool's workers after a request of
+    /// this loop. Discards what the loop has learnt about spinning so far.
     pub fn set_spinning(&mut self, spinning: Spinning) {
         self.driver.set_spinning(spinning);
     }
@@ -217,20 +216,19 @@ impl Engine {
         self.driver.measure_idle_time();
     }
 
-    /// The time spent waiting, to be read from any thread.
+    /// The time spent waiting, which any thread may read.
     pub fn idle_time(&self) -> &Arc<IdleTime> {
         self.driver.idle_time()
     }
 
-    /// The counters so far.
+    /// The counters of the loop.
     pub fn metrics(&self) -> Metrics {
         self.driver.metrics()
     }
 
-    /// Makes the loop usable in a child process after `fork`: nothing in the kernel is
-    /// shared with the parent any more, and what was started stays started. Sends that the
-    /// parent's loop had not delivered yet are the parent's, and so are its requests to the
-    /// thread pool and those on its ring.
+    /// Makes the loop usable in a child process after `fork`. Afterwards the loop shares nothing in
+    /// the kernel with the parent's, and started handles stay started. Pending sends, requests to
+    /// the thread pool and requests on the ring stay with the parent.
     pub fn fork(&mut self) -> Result<(), Errno> {
         let receiver = &mut self.driver.sources.receiver;
         let requests = receiver.requests;
@@ -238,7 +236,8 @@ impl Engine {
         self.requests.end_all(requests - receiver.requests);
         self.fork_ring()?;
         self.driver.sources.signals.fork();
-        // The poller is the loop's life; a file that cannot be watched any more is not.
+        // Without a poller the loop cannot go on; without a watched file it can. So the error of
+        // the latter is returned last.
         let watched = self.fork_fs_events();
         self.driver.renew_poller()?;
         self.disown_children();

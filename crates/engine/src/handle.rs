@@ -1,16 +1,16 @@
-//! The table of handles: what all kinds have in common.
+//! The table of handles, and the state that handles of all kinds have.
 //!
-//! Every handle is one entry of one slab, whatever its kind; the front end holds its
-//! [`Key`]. What only one kind needs is in [`Kind`], and bulky state hangs off it by
-//! index. Started idle, prepare and check handles and timers stand in a *phase list*, those that
-//! are closing in a chain. A walk over all handles is a tour of the slab.
+//! Every handle is an entry of one slab; the front end holds its [`Key`]. [`Kind`] has the state of
+//! one kind only, and refers to larger state by index. Started idle, prepare and check handles and
+//! timers are in a *phase list*, closing handles in a chain. A walk over all handles is a tour of
+//! the slab.
 //!
-//! Lists are circular and run through sentinel entries of the same slab, so that taking a
-//! handle out needs no knowledge of which list it is in: that is how the timers phase can put
-//! those that are due aside, and callbacks can still stop and close them.
+//! Lists are circular and run through sentinel entries of the same slab, so that removing a handle
+//! does not need to know its list. So the timers phase can move due timers to another list, and
+//! callbacks can still stop and close them.
 //!
-//! A handle is *alive* to the loop while it is active and referenced; `active_handles`
-//! counts those. Closing handles keep the loop alive through the closing chain instead.
+//! `active` counts the handles that are active and referenced, which keep the loop alive. Closing
+//! handles keep the loop alive through the closing chain instead.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -24,13 +24,13 @@ struct Link {
     next: u32,
 }
 
-/// Not in any list. That of a closing handle has the next of the chain as its `next`.
+/// In no list. A closing handle has the next handle of the closing chain in `next`.
 const UNLINKED: Link = Link {
     prev: NIL,
     next: NIL,
 };
 
-/// What only one kind of handle has.
+/// The state that only one kind of handle has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Timer(crate::timer::Timer),
@@ -42,9 +42,9 @@ pub(crate) enum Kind {
     Poll(u32),
     /// A TCP, pipe or terminal handle, by its index in the table of streams.
     Stream(u32),
-    /// A UDP handle, by its index in the table of those.
+    /// A UDP handle, by its index in the table of UDP handles.
     Udp(u32),
-    /// A handle of the front end's own making, and what its closing has to wait for.
+    /// A custom handle of the front end, and the number of holds that delay its closing.
     Custom(u32),
     /// A signal handle, by its index in the table of signal watchers.
     Signal(u32),
@@ -85,32 +85,32 @@ enum Life {
     Closing,
 }
 
-/// Packed, since programs have millions of them.
+/// A handle. Packed, since programs have millions of them.
 #[derive(Clone, Copy, Debug)]
 #[repr(Rust, packed(4))]
 pub(crate) struct Handle {
     pub(crate) token: Token,
-    /// Its place in a phase's list.
+    /// Its links in a phase's list.
     phase: Link,
     life: Life,
     referenced: bool,
-    /// Whether no walk finds it.
+    /// Whether walks pass over it.
     hidden: bool,
     pub(crate) kind: Kind,
 }
 
-// With the slab's own word three quarters of a cache line.
+// With the slab's generation, three quarters of a cache line.
 const _: () = assert!(size_of::<Handle>() <= 44);
 
 /// The table of handles and the lists through it.
 #[derive(Debug)]
 pub(crate) struct Handles {
     slab: Slab<Handle>,
-    /// How many no walk finds.
+    /// How many entries are hidden.
     hidden: u32,
-    /// First of the handles whose closing is to be finished, last closed first.
+    /// The first handle of the closing chain, which has the handle closed last in front.
     pub(crate) closing: u32,
-    /// Active and referenced handles.
+    /// How many handles are active and referenced.
     pub(crate) active: u32,
 }
 
@@ -152,7 +152,7 @@ impl Handles {
         }
     }
 
-    /// A new empty list.
+    /// Makes an empty list. Returns its sentinel.
     pub(crate) fn anchor(&mut self) -> Result<u32, Errno> {
         let anchor = self.insert_hidden(Kind::Sentinel, Token(0))?.index;
         self.slab[anchor].phase = Link {
@@ -162,7 +162,7 @@ impl Handles {
         Ok(anchor)
     }
 
-    /// A new handle, inactive and referenced.
+    /// Makes a handle, inactive and referenced.
     #[inline]
     pub(crate) fn insert(&mut self, kind: Kind, token: Token) -> Result<Key, Errno> {
         self.slab.insert(Self::entry(kind, token))
@@ -173,7 +173,7 @@ impl Handles {
         self.slab.resolve(key)
     }
 
-    /// The handle behind the key if it is there and has not been closed.
+    /// The handle of a key. `EINVAL` if the key is stale or the handle is closing.
     #[inline]
     pub(crate) fn open(&self, key: Key) -> Result<u32, Errno> {
         match self.slab.resolve(key) {
@@ -198,7 +198,7 @@ impl Handles {
         self.phase(index) != UNLINKED
     }
 
-    /// Puts an entry behind another.
+    /// Inserts an entry after `prev`.
     #[inline]
     fn link(&mut self, prev: u32, index: u32) {
         let next = self.slab[prev].phase.next;
@@ -226,29 +226,29 @@ impl Handles {
         std::iter::successors(self.phase_first(anchor), behind).any(|index| self[index].referenced)
     }
 
-    /// The first of a phase's list, if it has one.
+    /// The first handle of a phase's list.
     #[inline]
     pub(crate) fn phase_first(&self, anchor: u32) -> Option<u32> {
         let first = self.phase(anchor).next;
         (first != anchor).then_some(first)
     }
 
-    /// The one before another in a phase's list, whose last is the one before its anchor.
+    /// The handle before another in a phase's list, or the last one before the anchor.
     #[inline]
     pub(crate) fn phase_before(&self, anchor: u32, index: u32) -> Option<u32> {
         let before = self.phase(index).prev;
         (before != anchor).then_some(before)
     }
 
-    /// The one after another in a phase's list, whose first is the one after its anchor.
+    /// The handle after another in a phase's list, or the first one after the anchor.
     #[inline]
     pub(crate) fn phase_after(&self, anchor: u32, index: u32) -> Option<u32> {
         let after = self.phase(index).next;
         (after != anchor).then_some(after)
     }
 
-    /// Moves the front of a phase's list, up to `last`, to the end of another list. Nothing is
-    /// moved if that is the anchor itself.
+    /// Moves the front of a phase's list, up to `last`, to the end of another list. Moves nothing if
+    /// `last` is the anchor.
     #[inline]
     pub(crate) fn phase_move_front(&mut self, anchor: u32, last: u32, to: u32) {
         if last == anchor {
@@ -265,13 +265,13 @@ impl Handles {
         self.slab[to].phase.prev = last;
     }
 
-    /// Puts a handle behind another in a phase's list, or first behind its anchor.
+    /// Inserts a handle after another one in a phase's list, or first after the anchor.
     #[inline]
     pub(crate) fn phase_insert_behind(&mut self, prev: u32, index: u32) {
         self.link(prev, index);
     }
 
-    /// Puts a handle last into its phase's list.
+    /// Appends a handle to a phase's list.
     #[inline]
     pub(crate) fn phase_append(&mut self, anchor: u32, index: u32) {
         self.link(self.phase(anchor).prev, index);
@@ -282,8 +282,8 @@ impl Handles {
         self.unlink(index);
     }
 
-    /// Makes a handle active or inactive; the count of active handles follows. A handle that is
-    /// closing stays so.
+    /// Makes a handle active or inactive, and updates the count of active handles. Does nothing to
+    /// a closing handle.
     #[inline]
     pub(crate) fn set_active(&mut self, index: u32, active: bool) {
         let (from, to) = match active {
@@ -311,7 +311,7 @@ impl Handles {
 
     #[inline]
     fn count(&mut self, up: bool) {
-        // A C program may have changed the count behind our back, so it must not trap.
+        // A C program may have written to the count, so it must not trap.
         self.active = match up {
             true => self.active.wrapping_add(1),
             false => self.active.wrapping_sub(1),
@@ -329,7 +329,7 @@ impl Handles {
         self.queue_close(index);
     }
 
-    /// Lets nobody use a stopped handle any more.
+    /// Marks a stopped handle as closing: from now on it cannot be opened.
     #[inline]
     pub(crate) fn mark_closing(&mut self, index: u32) {
         let handle = &mut self.slab[index];
@@ -338,7 +338,7 @@ impl Handles {
         debug_assert!(before != Life::Active, "a handle is closed while active");
     }
 
-    /// Queues a handle that is marked for the closing phase.
+    /// Queues a handle that is marked as closing for the closing phase.
     #[inline]
     pub(crate) fn queue_close(&mut self, index: u32) {
         self.slab[index].phase.next = self.closing;
@@ -349,7 +349,7 @@ impl Handles {
         self[index].life == Life::Closing
     }
 
-    /// A new entry that no walk finds and that keeps nothing alive.
+    /// Makes an entry that walks pass over and that does not keep the loop alive.
     pub(crate) fn insert_hidden(&mut self, kind: Kind, token: Token) -> Result<Key, Errno> {
         let entry = Handle {
             referenced: false,
@@ -368,7 +368,7 @@ impl Handles {
         self.slab.remove(index);
     }
 
-    /// Forgets the first handle of a closing chain. Returns its token and the rest.
+    /// Removes the first handle of a closing chain. Returns its token and the rest of the chain.
     #[inline]
     pub(crate) fn finish_close(&mut self, index: u32) -> (Token, u32) {
         let Handle { token, phase, .. } = self[index];
@@ -389,14 +389,14 @@ impl Engine {
         }
     }
 
-    /// Takes the handle's reference away: it no longer keeps the loop alive.
+    /// Unreferences the handle: it no longer keeps the loop alive.
     pub fn unreference(&mut self, key: Key) {
         if let Some(index) = self.handles.resolve(key) {
             self.handles.set_referenced(index, false);
         }
     }
 
-    /// Whether the handle is referenced. A stale key's is not.
+    /// Whether the handle is referenced; false for a stale key.
     pub fn has_reference(&self, key: Key) -> bool {
         self.handles
             .resolve(key)
@@ -411,7 +411,7 @@ impl Engine {
             .is_some_and(|index| self.handles.is_active(index))
     }
 
-    /// Whether the handle is closing or closed: a stale key's is.
+    /// Whether the handle is closing or closed; true for a stale key.
     #[inline]
     pub fn is_closing(&self, key: Key) -> bool {
         self.handles
@@ -419,7 +419,7 @@ impl Engine {
             .is_none_or(|index| self.handles.is_closing(index))
     }
 
-    /// What the handle is, or `None` for a stale key.
+    /// The kind of the handle, or `None` for a stale key.
     pub fn kind(&self, key: Key) -> Option<HandleKind> {
         Some(match self.handles[self.handles.resolve(key)?].kind {
             Kind::Timer(_) => HandleKind::Timer,
@@ -453,7 +453,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes what is no timer, which few programs close by the million.
+    /// Closes a handle other than a timer. Out of line, since only timers are closed by the million.
     #[inline(never)]
     fn close_other(&mut self, index: u32) -> Result<(), Errno> {
         match self.handles[index].kind {
@@ -478,9 +478,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a walk over the handles there are, in the order of their creation; if there is no
-    /// memory to sort them, in any. Handles may be made and closed between the steps: those made
-    /// are not visited, nor those that are closed for good.
+    /// Starts a walk over all handles, in the order of their creation or, if there is no memory to
+    /// sort them, in any order. Handles may be made and closed during the walk, which visits neither
+    /// new handles nor those whose closing is finished.
     pub fn walk(&self) -> Walk {
         Walk(self.handles.slab.tour())
     }

@@ -1,4 +1,7 @@
 //! Idle, prepare and check handles: three phases that differ only in when they run.
+//!
+//! Each phase has a [`PhaseList`] of its started handles. A handle that starts is inserted at the
+//! front, so that a phase in progress, which has passed the front, runs it on the next turn only.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -6,12 +9,11 @@ use crate::handle::{Handles, Kind};
 use crate::slab::Key;
 use blacklight_sys::Errno;
 
-/// The started handles of one phase. Whoever starts stands in front of all others, so that a
-/// phase in progress, which is beyond the front, leaves it for the next turn.
+/// The started handles of one phase.
 #[derive(Debug)]
 pub(crate) struct PhaseList {
     anchor: u32,
-    /// Whom a phase in progress runs next.
+    /// The handle that the phase in progress runs next.
     next: Option<u32>,
 }
 
@@ -21,23 +23,23 @@ impl PhaseList {
         Ok(PhaseList { anchor, next: None })
     }
 
-    /// Whether nobody is started.
+    /// Whether no handle is started.
     #[inline]
     pub(crate) fn is_empty(&self, handles: &Handles) -> bool {
         handles.phase_first(self.anchor).is_none()
     }
 
-    /// Whether a phase has begun and has still to run somebody: a callback of it runs the loop
+    /// Whether a phase has begun and has handles left to run: one of its callbacks runs the loop
     /// again, or the run was given up.
     #[inline]
     pub(crate) fn is_under_way(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Opens the phase; whether there is anything to run in it.
+    /// Begins the phase. Returns whether there is a handle to run.
     #[inline]
     pub(crate) fn begin(&mut self, handles: &Handles) -> bool {
-        // A run that was given up half-way leaves some behind; they go first.
+        // A run that was given up half-way has left handles behind; the phase goes on with them.
         if self.next.is_none() {
             self.next = handles.phase_first(self.anchor);
         }
@@ -81,7 +83,7 @@ impl Engine {
         self.handles.insert(Kind::Check, token)
     }
 
-    /// The list that a handle stands in while it is started, and the table it runs through.
+    /// The list of a handle's phase, and the table of handles.
     fn phase_list(&mut self, index: u32) -> Result<(&mut PhaseList, &mut Handles), Errno> {
         let list = match self.handles[index].kind {
             Kind::Idle => &mut self.idle,

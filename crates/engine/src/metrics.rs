@@ -1,22 +1,22 @@
-//! What a loop tells of itself.
+//! The counters and the idle time of a loop.
 
 use crate::patience::NO_SLEEP_NS;
 use blacklight_sys::Errno;
 use blacklight_sys::fallible::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counters of a loop's life, taken at one moment.
+/// The counters of a loop, taken at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Metrics {
     /// Turns of the loop, counted as each begins to poll.
     pub loop_count: u64,
     /// Events that the poller has reported.
     pub events: u64,
-    /// Those of them that were there already when the poller was asked.
+    /// Events that were pending already when the loop polled.
     pub events_waiting: u64,
 }
 
-/// The time that a loop has spent waiting for events, which any thread may ask for.
+/// The time that a loop has spent waiting for events, which any thread may read.
 #[derive(Default, Debug)]
 pub struct IdleTime {
     total_ns: AtomicU64,
@@ -43,19 +43,19 @@ impl IdleTime {
     /// Ends a wait and returns how long it took.
     pub(crate) fn leave(&self, now_ns: u64) -> u64 {
         let waited = now_ns.saturating_sub(self.since_ns.swap(0, Relaxed));
-        // The loop's own thread is the only one to write.
+        // Only the loop's own thread writes.
         self.total_ns
             .store(self.total_ns.load(Relaxed) + waited, Relaxed);
         waited
     }
 
-    /// Ends a wait and returns whether the loop has slept: it has not if the event was there before.
+    /// Ends a wait and returns whether the loop has slept: it has not if an event was pending.
     pub(crate) fn has_slept_until(&self, now_ns: u64) -> bool {
         self.leave(now_ns) > NO_SLEEP_NS
     }
 }
 
-/// What the driver measures of its waits.
+/// The driver's measurements of its waits.
 #[derive(Debug)]
 pub(crate) struct Waits {
     pub(crate) metrics: Metrics,

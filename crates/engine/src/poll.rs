@@ -1,4 +1,4 @@
-//! Poll handles: readiness of descriptors that the program reads and writes itself.
+//! Poll handles: readiness of descriptors that the program itself reads and writes.
 
 use crate::driver::Owner;
 use crate::engine::Engine;
@@ -12,8 +12,8 @@ impl Engine {
     /// Makes a poll handle for a descriptor, which becomes non-blocking.
     ///
     /// `EEXIST` if another handle is watching the descriptor, `EBADF` if it is not open,
-    /// `EPERM` for files and directories, and `EINVAL` if the poller in use has no room
-    /// for a number that high.
+    /// `EPERM` for files and directories, and `EINVAL` if its number is too high for the poller in
+    /// use.
     pub fn poll_init(&mut self, token: Token, fd: RawFd) -> Result<Key, Errno> {
         if self.driver.is_taken(fd, NIL) {
             return Err(Errno::EEXIST);
@@ -40,8 +40,8 @@ impl Engine {
         }
     }
 
-    /// Watches the descriptor for `wanted`, in place of what it was watched for before.
-    /// Nothing wanted is the same as stopping. `EEXIST` if another handle is watching it.
+    /// Watches the descriptor for `wanted`, in place of the interest before. An empty interest stops
+    /// the handle. `EEXIST` if another handle is watching the descriptor.
     pub fn poll_start(&mut self, key: Key, wanted: impl Into<Interest>) -> Result<(), Errno> {
         let wanted = wanted.into();
         let index = self.handles.open(key)?;
@@ -58,7 +58,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops watching. The descriptor may be closed right after.
+    /// Stops watching. The program may close the descriptor right after.
     pub fn poll_stop(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         let watcher = self.poll_watcher(index)?;
@@ -82,7 +82,7 @@ impl Engine {
         self.driver.remove(watcher);
     }
 
-    /// Turns what happened on a watcher into the handle's event.
+    /// The handle's event for the readiness of its watcher.
     #[inline]
     pub(crate) fn poll_event(
         &mut self,
@@ -97,8 +97,8 @@ impl Engine {
         Event::Poll(self.handles[index].token, result)
     }
 
-    /// What a handle is told of an error or a hang-up. A descriptor that is in error is not
-    /// watched any further.
+    /// The result that a handle reports for an error or a hang-up. Stops watching a descriptor that
+    /// is in error.
     #[cold]
     fn poll_trouble(
         &mut self,
@@ -123,7 +123,7 @@ impl Engine {
         if result.is_err() {
             self.stop_poll(index, watcher);
         }
-        // The handle is told only what it can ask for.
+        // The handle reports only conditions that it can ask for.
         result.map(|ready| Interest::from(ready).into())
     }
 }

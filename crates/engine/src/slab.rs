@@ -1,10 +1,10 @@
-//! A table whose entries keep their index, with generations so that an old key is
-//! recognised after its entry has been given to somebody else.
+//! A table whose entries keep their index. Generations make stale keys recognisable after their
+//! entry has been reused.
 //!
 //! Invariants: the generation of an occupied entry is odd, and greater by two than that of the
-//! entry made before it, so that it also tells in which order entries were made. A free entry
-//! has in its place twice the index of the next free one. Growing is the only thing that
-//! allocates, and it reports [`Errno::ENOMEM`] instead of aborting.
+//! entry made before it, so that generations also give the order of creation. A free entry has
+//! twice the index of the next free entry in the place of its generation. Only growing allocates,
+//! and it reports [`Errno::ENOMEM`] instead of aborting.
 
 use blacklight_sys::Errno;
 use std::ops::{Index, IndexMut};
@@ -50,13 +50,12 @@ fn enlarge<T>(table: &mut Vec<T>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The end of the chain of free entries. Half as many entries as there are numbers would fill
-/// the memory of any machine.
+/// The end of the chain of free entries, and the limit on the number of entries.
 const LAST_FREE: u32 = NIL >> 1;
 
 #[derive(Debug)]
 struct Slot<T> {
-    /// Of an occupied entry; or where the chain of free entries goes on, times two.
+    /// The generation of an occupied entry, or twice the index of the next free entry.
     generation: u32,
     value: T,
 }
@@ -74,7 +73,7 @@ pub(crate) struct Slab<T> {
     free: u32,
     /// How many entries are not free.
     occupied: u32,
-    /// The generation of the next entry. It starts again after 2^31 entries.
+    /// The generation of the next entry. It wraps around after 2^31 entries.
     generation: u32,
 }
 
@@ -88,17 +87,17 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Indices below this one may be looked at, occupied or not.
+    /// All entries, occupied or free, have indices below this one.
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many entries there are.
+    /// How many entries are occupied.
     pub(crate) fn len(&self) -> u32 {
         self.occupied
     }
 
-    /// Makes sure that the next entry finds room.
+    /// Reserves memory for one more entry.
     #[inline]
     pub(crate) fn make_room(&mut self) -> Result<(), Errno> {
         match self.free {
@@ -160,7 +159,7 @@ impl<T> Slab<T> {
         (slot.generation == key.generation && slot.is_occupied()).then_some(key.index)
     }
 
-    /// Starts a tour of the entries there are.
+    /// Starts a tour of the entries.
     pub(crate) fn tour(&self) -> Tour {
         Tour {
             sorted: self.sorted().ok().map(Vec::into_iter),
@@ -174,7 +173,7 @@ impl<T> Slab<T> {
         keys.try_reserve_exact(self.occupied as usize)?;
         let is_occupied = |index: &u32| self.slots[*index as usize].is_occupied();
         let found = (0..self.slots.len() as u32).filter(is_occupied);
-        // Behind the last there may be millions of free ones.
+        // There may be millions of free entries after the last occupied one.
         let found = found.take(self.occupied as usize);
         keys.extend(found.map(|index| self.key(index)));
         keys.sort_unstable_by_key(|key| key.generation.wrapping_sub(self.generation));
@@ -197,16 +196,15 @@ impl<T> Slab<T> {
     }
 }
 
-/// A tour of the entries that a [`Slab`] has at one moment, in the order in which they were
-/// made; those that are removed meanwhile are left out. Without memory to sort them it goes
-/// through them as they lie. An entry that has outlived 2^31 others counts as made later than it
-/// was.
+/// A tour of the entries that a [`Slab`] has when the tour starts, in the order of their creation.
+/// The tour leaves out entries that are removed meanwhile. Without memory to sort the entries it
+/// goes by index. An entry older than 2^31 others may be visited out of order.
 #[derive(Debug)]
 pub(crate) struct Tour {
     sorted: Option<std::vec::IntoIter<Key>>,
-    /// Where to go on in the table.
+    /// The next index, for a tour that is not sorted.
     at: u32,
-    /// What is made since the tour began has this generation or a later one.
+    /// Entries made after the tour began have this generation or a later one.
     since: u32,
 }
 
@@ -245,7 +243,7 @@ mod tests {
         assert_eq!(slab.resolve(b), Some(1));
     }
 
-    /// The values of a tour, on which `meanwhile` happens after the first step.
+    /// The values of a tour. Calls `meanwhile` after the first step.
     fn values(
         slab: &mut Slab<u32>,
         mut tour: Tour,
@@ -259,8 +257,8 @@ mod tests {
         values
     }
 
-    /// Entries in whose table the order is not that in which they were made. Generations start
-    /// again on the way.
+    /// A slab whose entries are not in the order of their creation, and whose generations have
+    /// wrapped around.
     fn shuffled() -> Slab<u32> {
         let mut slab = Slab::new();
         slab.generation = u32::MAX - 6;
@@ -272,7 +270,7 @@ mod tests {
         slab
     }
 
-    /// Puts another in the place of an entry, and one behind all.
+    /// Replaces an entry, and appends another.
     fn replaces(index: u32) -> impl FnOnce(&mut Slab<u32>) {
         move |slab| {
             slab.remove(index);
@@ -291,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tour_without_memory_misses_nobody() {
+    fn a_tour_without_memory_misses_no_entry() {
         let mut slab = shuffled();
         let tour = Tour {
             sorted: None,

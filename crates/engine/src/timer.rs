@@ -1,12 +1,11 @@
 //! Timer handles, and the phase that runs them.
 //!
-//! Time is kept in nanoseconds, so that no timer fires before its time is up; what front
-//! ends say and hear is in milliseconds. A timer is in one of three states: *stopped*;
-//! *started*, with an entry in the queue; or *ready*, taken out of the queue by a timers
-//! phase in progress and waiting for its turn in that phase's list. A ready timer counts as inactive, and
-//! can be stopped, restarted or closed by the timers that run before it; if it is referenced, it keeps
-//! the loop alive until it is handed out. Timers that
-//! start during the phase wait for the next one.
+//! The engine keeps time in nanoseconds, so that no timer fires early; the interface to front ends
+//! is in milliseconds. A timer is in one of three states: *stopped*; *started*, with an entry in
+//! the queue; or *ready*, taken out of the queue by the timers phase in progress and waiting in
+//! that phase's list. A ready timer counts as inactive. Callbacks of timers before it can stop,
+//! restart or close it. A referenced ready timer keeps the loop alive until it is delivered. Timers
+//! that start during the phase wait for the next one.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -16,13 +15,13 @@ use blacklight_sys::Errno;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Packed, as handles are.
+/// The timer of a handle, packed as handles are.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C, packed(4))]
 pub(crate) struct Timer {
     pub(crate) due_ns: u64,
     repeat_ms: u64,
-    /// The number of the start that holds, or zero when stopped.
+    /// The number of the last start, or zero when stopped.
     pub(crate) start: u32,
 }
 
@@ -47,9 +46,8 @@ impl Engine {
         self.handles.insert(Kind::Timer(Timer::default()), token)
     }
 
-    /// Starts a timer, or starts it anew: it fires `timeout_ms` after the loop's cached
-    /// time, and then every `repeat_ms` unless that is zero. A time-out that no clock will
-    /// reach is as good as never.
+    /// Starts or restarts a timer: it fires `timeout_ms` after the loop's cached time, and then
+    /// every `repeat_ms` unless that is zero. A time-out beyond the range of the clock never fires.
     #[inline(always)]
     pub fn timer_start(&mut self, key: Key, timeout_ms: u64, repeat_ms: u64) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
@@ -59,8 +57,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a timer, or starts it anew, to fire once, at a time of the
-    /// [clock](Engine::clock_ns).
+    /// Starts or restarts a timer to fire once, at a time of the [clock](Engine::clock_ns).
     pub fn timer_start_at(&mut self, key: Key, due_ns: u64) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         self.timer_mut(index)?.repeat_ms = 0;
@@ -100,8 +97,8 @@ impl Engine {
         }
     }
 
-    /// Starts a repeating timer anew with its repeat as the time-out, and does nothing to
-    /// one that does not repeat.
+    /// Restarts a repeating timer with its repeat as the time-out. Does nothing to a timer that
+    /// does not repeat.
     pub fn timer_again(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         let repeat_ms = self.timer(index)?.repeat_ms;
@@ -112,7 +109,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets the repeat, which counts from the next firing on.
+    /// Sets the repeat, which takes effect when the timer next fires.
     pub fn timer_set_repeat(&mut self, key: Key, repeat_ms: u64) -> Result<(), Errno> {
         let index = self.handles.open(key)?;
         self.timer_mut(index)?.repeat_ms = repeat_ms;
@@ -132,7 +129,7 @@ impl Engine {
     }
 
     /// How many milliseconds after the loop's cached time the timer is due, rounded up;
-    /// zero if that has passed.
+    /// zero if that time has passed.
     pub fn timer_due_in(&self, key: Key) -> Result<u64, Errno> {
         let index = self.handles.open(key)?;
         let due_ns = self.timer(index)?.due_ns;
@@ -141,35 +138,34 @@ impl Engine {
             .div_ceil(NS_PER_MS))
     }
 
-    /// How long until the next timer is due, or `None` without timers. The timers of a phase
-    /// in progress count as stopped.
+    /// The nanoseconds until the next timer is due, or `None` without timers. Ready timers do not
+    /// count.
     pub(crate) fn next_timer_in(&mut self) -> Option<u64> {
         let due_ns = self.timers.next_due_ns(&self.handles)?;
         Some(due_ns.saturating_sub(self.driver.now_ns()))
     }
 
-    /// Whether timers have been taken as due, and not handed out yet.
+    /// Whether ready timers are left to deliver.
     #[inline]
     pub(crate) fn has_ready_timers(&self) -> bool {
         !self.handles.is_list_empty(self.ready)
     }
 
-    /// Whether a referenced one is among them.
+    /// Whether a referenced timer is among the ready ones.
     #[inline]
     pub(crate) fn has_referenced_ready_timers(&self) -> bool {
         self.has_ready_timers() && self.handles.has_referenced(self.ready)
     }
 
-    /// Opens a timers phase: takes all timers that are due out of the queue. Returns whether
-    /// there are any.
+    /// Begins a timers phase: makes all timers that are due ready. Returns whether there are any.
     #[inline]
     pub(crate) fn collect_due_timers(&mut self) -> bool {
         (self.timers).take_due(&mut self.handles, self.driver.now_ns(), self.ready);
         self.has_ready_timers()
     }
 
-    /// The next timer of the phase. A repeating one is started again first, so that its
-    /// callback finds it as it will be.
+    /// Delivers the next ready timer. Restarts a repeating timer first, so that its callback finds
+    /// it active.
     #[inline]
     pub(crate) fn fire_timer(&mut self) -> Option<Token> {
         let index = self.handles.phase_first(self.ready)?;

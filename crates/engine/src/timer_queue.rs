@@ -1,17 +1,15 @@
-//! Which timer is due next.
+//! The queue of started timers.
 //!
-//! Programs start timers mostly with a few different time-outs, so most of them are
-//! started in the order in which they will come due. The queue makes use of it: a timer
-//! that is due no earlier than the last one of some *run* is appended to that run; only a
-//! timer that fits no run goes into a 4-ary heap. The next timer is the least of the runs'
-//! fronts and the heap's top.
+//! Most programs start timers with a few different time-outs, so most timers start in the order in
+//! which they come due. The queue exploits this: a timer that is due no earlier than the last one
+//! of some *run* is appended to that run; only a timer that fits no run goes into a 4-ary heap. The
+//! next timer is the least of the runs' fronts and the heap's top.
 //!
-//! Runs are lists through the timers themselves: starting, stopping and starting anew need
-//! neither memory nor a search. Entries of the heap are never searched for either. Stopping
-//! a timer leaves its entry behind as *stale*: it is known by the number of its start, and
-//! dropped when it surfaces. When more than half of the entries are stale the heap is
-//! swept, so that its size and the cost per operation stay within a constant of those of
-//! the live timers.
+//! Runs are lists linked through the timers themselves: starting, stopping and restarting need
+//! neither memory nor a search. Heap entries need no search either: stopping a timer leaves its
+//! entry behind as *stale*. The number of its start identifies a stale entry, which is dropped when
+//! it reaches the top. When more than half of the entries are stale the heap is swept, so that its
+//! size and the cost per operation stay within a constant of those of the live timers.
 
 use crate::handle::{Handles, Kind};
 use crate::slab::make_room;
@@ -31,8 +29,8 @@ struct Entry {
 impl Entry {
     /// Whether this timer comes before another: by due time, and then in the order of starting.
     ///
-    /// Numbers start again after 2^32 starts. Of two timers due in the same nanosecond between
-    /// whose starts more than half of that lies, either may come first.
+    /// Numbers wrap around after 2^32 starts. If more than half as many starts lie between two
+    /// timers that are due in the same nanosecond, either may come first.
     #[inline]
     fn is_before(&self, other: &Entry) -> bool {
         self.due_ns < other.due_ns
@@ -40,28 +38,28 @@ impl Entry {
     }
 }
 
-/// Enough for the usual mix of time-outs; looking at all fronts stays cheap.
+/// Enough for the usual mix of time-outs, and few enough that comparing all fronts is cheap.
 const RUNS: usize = 4;
 
-/// Stale entries that are not worth a sweep yet.
+/// Up to this many stale entries are not worth a sweep.
 const FEW: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct TimerQueue {
     /// The anchors of the runs' lists.
     runs: [u32; RUNS],
-    /// No timer of a run is due later than this. The last one may have been stopped since,
-    /// and the one before it be due earlier.
+    /// No timer of a run is due later than this. It may be later than the last timer's due time, if
+    /// timers at the end of the run have been stopped.
     ends_ns: [u64; RUNS],
     heap: Heap,
     /// Entries of the heap that are not stale.
     live: usize,
     /// The number of the last start.
     start: u32,
-    /// The anchor of the run that was last added to, and its end: most timers that start in
-    /// one turn are due at the same time.
+    /// The anchor of the run to which a timer was last added, and the end of that run: most timers
+    /// that start in one turn are due at the same time.
     last: (u32, u64),
-    /// No timer is due before this, and if it `is_exact`, one is due then.
+    /// No timer is due before this. If `is_exact`, a timer is due then.
     next_ns: Option<u64>,
     is_exact: bool,
 }
@@ -83,8 +81,8 @@ fn entry(handles: &Handles, handle: u32) -> Option<Entry> {
     })
 }
 
-/// Whether the timer still waits for this entry, and not for another or for none. The
-/// entry's handle may have been closed and its place taken by something else since.
+/// Whether the entry is not stale. The handle may have been restarted, stopped or closed since, and
+/// its index reused by a handle of any kind.
 fn is_live(handles: &Handles, entry: &Entry) -> bool {
     timer(handles, entry.handle)
         .is_some_and(|timer| timer.start == entry.start && timer.due_ns == entry.due_ns)
@@ -121,13 +119,13 @@ impl TimerQueue {
         self.next_ns = Some(self.next_ns.map_or(due_ns, |next| next.min(due_ns)));
         match self.last {
             (run, end_ns) if end_ns == due_ns => handles.phase_append(run, index),
-            _ => self.push_elsewhere(handles, index, due_ns, start),
+            _ => self.push_slow(handles, index, due_ns, start),
         }
     }
 
-    /// Adds a timer that is due at another time than the one before it.
+    /// Adds a timer whose due time is not the end of the last run.
     #[inline(never)]
-    fn push_elsewhere(&mut self, handles: &mut Handles, index: u32, due_ns: u64, start: u32) {
+    fn push_slow(&mut self, handles: &mut Handles, index: u32, due_ns: u64, start: u32) {
         if let Some(run) = self.run_for(handles, due_ns) {
             self.ends_ns[run] = due_ns;
             self.last = (self.runs[run], due_ns);
@@ -145,7 +143,7 @@ impl TimerQueue {
         }
     }
 
-    /// The run that ends closest before `due_ns`.
+    /// The run with the latest end that is not after `due_ns`.
     #[inline]
     fn run_for(&mut self, handles: &Handles, due_ns: u64) -> Option<usize> {
         let fits = |ends_ns: &[u64; RUNS]| {
@@ -153,7 +151,7 @@ impl TimerQueue {
             runs.max_by_key(|&run| ends_ns[run])
         };
         fits(&self.ends_ns).or_else(|| {
-            // Some may end earlier by now.
+            // Some runs may end earlier by now.
             for (run, &anchor) in self.runs.iter().enumerate() {
                 let last = handles.phase_before(anchor, anchor);
                 let last = last.and_then(|last| timer(handles, last));
@@ -163,7 +161,7 @@ impl TimerQueue {
         })
     }
 
-    /// Searches a run for a timer's place: that is slow, and better than to lose it.
+    /// Inserts a timer into a run by a linear search, where the heap has no memory for it.
     #[cold]
     fn push_without_memory(&mut self, handles: &mut Handles, index: u32, due_ns: u64) {
         let anchor = self.runs[0];
@@ -178,14 +176,13 @@ impl TimerQueue {
         handles.phase_insert_behind(anchor, index);
     }
 
-    /// Takes out a started timer: it is in the queue, or in the list of those that a phase in
-    /// progress has still to run.
+    /// Takes out a timer that is started or ready.
     #[inline(never)]
     pub(crate) fn remove(&mut self, handles: &mut Handles, index: u32) {
         let Kind::Timer(timer) = &mut handles[index].kind else {
             return;
         };
-        debug_assert!(timer.start != 0, "a stopped timer is taken out");
+        debug_assert!(timer.start != 0, "a stopped timer is removed");
         timer.start = 0;
         self.is_exact &= Some(timer.due_ns) != self.next_ns;
         if handles.is_in_phase(index) {
@@ -204,7 +201,7 @@ impl TimerQueue {
         entry(handles, handles.phase_first(self.runs[run])?)
     }
 
-    /// The heap's first timer. Stale entries before it are dropped on the way.
+    /// The heap's first timer. Drops stale entries before it.
     #[inline]
     fn top(&mut self, handles: &Handles) -> Option<Entry> {
         while let Some(&top) = self.heap.entries.first() {
@@ -232,7 +229,7 @@ impl TimerQueue {
         self.is_exact = true;
     }
 
-    /// Moves all timers that are due by `now_ns` to the end of the list `ready`, in order, and
+    /// Moves all timers that are due by `now_ns` to the end of the list `ready`, in their order, and
     /// makes them inactive.
     #[inline]
     pub(crate) fn take_due(&mut self, handles: &mut Handles, now_ns: u64, ready: u32) {
@@ -244,7 +241,7 @@ impl TimerQueue {
 
     fn take_all_due(&mut self, handles: &mut Handles, now_ns: u64, ready: u32) {
         loop {
-            // The least of those that are due, and what has to come before the rest of its run.
+            // The least due timer, and the least of the others, which bounds how far its run goes.
             let is_due = |entry: &Entry| entry.due_ns <= now_ns;
             let mut least = self.top(handles).filter(is_due);
             let (mut place, mut bound) = (None, None::<Entry>);
@@ -274,7 +271,7 @@ impl TimerQueue {
         }
     }
 
-    /// Moves the first timer of a run, and with it those that are due and come before `bound`.
+    /// Moves the first timer of a run, and the timers after it that are due and before `bound`.
     #[inline]
     fn take_front(
         &self,
@@ -394,7 +391,7 @@ mod tests {
         fn new() -> Bench {
             let mut handles = Handles::new();
             let mut queue = TimerQueue::new(&mut handles).unwrap();
-            // Most tests see the numbers start again.
+            // So that numbers wrap around in most tests.
             queue.start = u32::MAX - 1_000;
             let ready = handles.anchor().unwrap();
             Bench {
@@ -431,7 +428,7 @@ mod tests {
         }
     }
 
-    /// Starts, starts anew and stops timers at random, and compares with a sorted set of
+    /// Starts, restarts and stops timers at random, and compares with a sorted set of
     /// (due time, number of the start, timer).
     fn check(seed: u64, spread: u64) {
         let mut random = Random(seed);
