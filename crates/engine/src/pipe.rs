@@ -9,7 +9,7 @@ use blacklight_sys::socket::{self, Address};
 use blacklight_sys::{Errno, fallible};
 
 impl Engine {
-    /// Makes a pipe handle, over which other handles can be passed if `ipc`.
+    /// Makes a pipe handle. If `ipc`, other handles can be passed over it.
     pub fn pipe_init(&mut self, token: Token, ipc: bool) -> Result<Key, Errno> {
         let key = self.stream_init(token, HandleKind::Pipe)?;
         let index = self.open_stream(key)?;
@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// Makes sure that the handle has a socket.
+    /// Makes a socket for the handle if it has none.
     fn pipe_ensure_socket(&mut self, index: u32) -> Result<(), Errno> {
         if self.stream(index).fd.is_some() {
             return Ok(());
@@ -54,12 +54,12 @@ impl Engine {
             Some(_) => Some(fallible::c_string(name)?.into_boxed_c_str()),
         };
         if path.is_some() {
-            // What has been bound cannot be taken back, so room for its path comes first.
+            // Binding cannot be undone, so memory for the path is allocated first.
             self.stream_extra(index)?;
         }
         let socket = socket::socket(socket::AF_UNIX, socket::SOCK_STREAM)?;
         match socket::bind(socket.raw(), &address) {
-            // A directory of the path is missing. libuv says so in this way, for Windows' sake.
+            // A directory of the path is missing. libuv returns `EACCES`, as on Windows.
             Err(Errno::ENOENT) => return Err(Errno::EACCES),
             bound => bound?,
         }
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Connects the handle to a name. [`Event::Connect`](crate::Event::Connect) follows with
-    /// `token`, which must not be `u64::MAX`, also where it fails at once.
+    /// `token`, which must not be `u64::MAX`, even if connecting fails at once.
     pub fn pipe_connect(&mut self, key: Key, token: Token, name: &[u8]) -> Result<(), Errno> {
         let index = self.open_pipe(key)?;
         let had_socket = self.stream(index).fd.is_some();

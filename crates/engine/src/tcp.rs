@@ -1,4 +1,4 @@
-//! TCP handles: what is particular to them among streams.
+//! TCP handles: sockets, binding, connecting and options. The rest is in `stream/`.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -20,14 +20,14 @@ pub struct KeepAlive {
 }
 
 impl KeepAlive {
-    /// What libuv probes a connection by that was to be probed before it had a socket.
+    /// libuv's values, in place of impossible ones that are set before there is a socket.
     const DEFAULT: KeepAlive = KeepAlive {
         idle: 60,
         interval: 1,
         count: 10,
     };
 
-    /// The three of them, if the kernel can count as far.
+    /// The three values; `EINVAL` if one is out of range.
     fn values(self) -> Result<[i32; 3], Errno> {
         let values = [self.idle, self.interval, self.count];
         let is_possible = |value: &u32| (1..=i32::MAX as u32).contains(value);
@@ -38,7 +38,7 @@ impl KeepAlive {
     }
 }
 
-/// Sets the options that were asked for before there was a socket.
+/// Sets the options that the program has set before there was a socket.
 pub(crate) fn apply_options(
     fd: RawFd,
     nodelay: bool,
@@ -74,7 +74,7 @@ pub struct BindOptions {
 }
 
 impl Engine {
-    /// Makes a TCP handle, with a socket of the given family right away if there is one.
+    /// Makes a TCP handle. If a family is given, makes its socket right away.
     pub fn tcp_init(&mut self, token: Token, family: Option<i32>) -> Result<Key, Errno> {
         let socket = match family {
             None => None,
@@ -94,7 +94,7 @@ impl Engine {
         Ok(key)
     }
 
-    /// Makes sure that the handle has a socket.
+    /// Makes a socket for the handle if it has none.
     pub(crate) fn tcp_ensure_socket(&mut self, index: u32, family: i32) -> Result<(), Errno> {
         if self.stream(index).fd.is_some() {
             return Ok(());
@@ -103,7 +103,7 @@ impl Engine {
         self.tcp_attach(index, socket)
     }
 
-    /// Gives a handle a TCP socket of our own making.
+    /// Gives a handle a new TCP socket.
     fn tcp_attach(&mut self, index: u32, socket: Descriptor) -> Result<(), Errno> {
         self.stream_attach_socket(index, socket)
             .map_err(|(error, _)| error)?;
@@ -119,8 +119,7 @@ impl Engine {
         }
     }
 
-    /// Binds the handle. That the address is in use is said later, by listening or
-    /// connecting, as libuv does.
+    /// Binds the handle. If the address is in use, listening or connecting fails later, as in libuv.
     pub fn tcp_bind(
         &mut self,
         key: Key,
@@ -164,13 +163,13 @@ impl Engine {
         let outcome = match late {
             Some(error) => Err(error),
             None => {
-                // As of now, whatever comes of it.
+                // Even if connecting fails.
                 self.stream_mut(index).open(true, true);
                 self.connect(self.raw_fd(index)?, address)
             }
         };
         let refused = |error: &Errno| {
-            // What another host or this one's own kernel says of the peer comes later.
+            // Errors that concern the peer or the address are reported later, by the event.
             matches!(*error, Errno::ECONNREFUSED | Errno::EADDRINUSE) || late.is_some()
         };
         if let Err(error) = outcome
@@ -181,7 +180,7 @@ impl Engine {
         self.begin_connect(index, token, outcome)
     }
 
-    /// Turns Nagle's algorithm off or on, now or when there is a socket.
+    /// Turns Nagle's algorithm off or on, as soon as there is a socket.
     pub fn tcp_nodelay(&mut self, key: Key, on: bool) -> Result<(), Errno> {
         let index = self.open_tcp(key)?;
         if let Ok(fd) = self.raw_fd(index) {
@@ -191,8 +190,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Turns probing of idle connections on or off, now or when there is a socket. Numbers that
-    /// cannot be are `EINVAL`, or without a socket others in their place; probed it is all the same.
+    /// Turns keep-alive on or off, as soon as there is a socket. With values out of range keep-alive
+    /// is turned on all the same: with a socket the call then fails with `EINVAL`, without one
+    /// default values are used.
     pub fn tcp_keepalive(&mut self, key: Key, keepalive: Option<KeepAlive>) -> Result<(), Errno> {
         let index = self.open_tcp(key)?;
         if let Ok(fd) = self.raw_fd(index) {
@@ -206,7 +206,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the handle's closing reset the connection. `EINVAL` while it is being shut down.
+    /// Makes closing the handle reset the connection. `EINVAL` while it is being shut down.
     pub fn tcp_reset_on_close(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.open_tcp(key)?;
         if self.stream(index).is_shutting_down() {

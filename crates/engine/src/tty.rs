@@ -1,13 +1,13 @@
 //! Terminal handles: streams on terminals, and the terminals' modes.
 //!
-//! A terminal is shared by nature: standard input, output and error of this process and of
-//! others may all be one open file, and what is set on that is set for all. So a handle
-//! opens the terminal once more and makes that non-blocking. Where it cannot, it writes in
-//! blocking fashion and reads once per readiness.
+//! Standard input, output and error of this process and of others may all share one open file of
+//! a terminal, and its flags apply to all of them. So a handle reopens the terminal and makes only
+//! its own open file non-blocking. Where it cannot, its writes block, and it reads once per
+//! readiness.
 //!
-//! The mode is relative to the settings that the terminal had when the handle first left
-//! the normal mode. The first terminal of the process that is changed in this way is
-//! remembered for [`reset_terminal`], until its handle is closed, which puts its settings back.
+//! Modes are relative to the settings that the terminal had when the handle left the normal mode.
+//! The process remembers the first terminal whose mode it changes for [`reset_terminal`], until its
+//! handle is closed, which restores the settings.
 
 use crate::engine::Engine;
 use crate::event::Token;
@@ -18,39 +18,39 @@ use blacklight_sys::stream::Transport;
 use blacklight_sys::terminal::{self, Settings};
 use blacklight_sys::{Errno, RawFd};
 
-/// How a terminal treats what goes through it.
+/// How a terminal processes input and output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TtyMode {
-    /// As it was found: line by line, with the kernel's editing and echo.
+    /// The settings before any change: line by line, with the kernel's editing and echo.
     Normal,
-    /// Key by key, without echo and signals. Output is as before.
+    /// Key by key, without echo and signals. Output is as in the normal mode.
     Raw,
     /// Bytes, unchanged in both directions.
     Binary,
 }
 
-/// What terminal handles have beyond streams.
+/// The state of a terminal handle beyond that of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminal {
     mode: TtyMode,
-    /// How it was before it left the normal mode.
+    /// The settings in the normal mode.
     normal: Option<Settings>,
-    /// It could not be opened anew and made non-blocking.
+    /// The handle could not reopen the terminal, so its descriptor is blocking.
     blocks: bool,
 }
 
-/// Puts the first terminal back that the process has changed. Async-signal-safe; `EBUSY` if
-/// it interrupts a change.
+/// Restores the settings of the first terminal that the process has changed. Async-signal-safe;
+/// `EBUSY` if the caller has interrupted a change.
 pub fn reset_terminal() -> Result<(), Errno> {
     terminal::reset()
 }
 
 impl Engine {
-    /// Makes a terminal handle for a descriptor, in the directions that it was opened for.
-    /// Pipes and sockets are taken, too; `EINVAL` for anything else.
+    /// Makes a terminal handle for a descriptor, in the directions that it was opened for. The
+    /// descriptor may also be a pipe or socket; `EINVAL` for anything else.
     ///
-    /// Where the handle has opened the terminal anew it has no use for the descriptor, which
-    /// comes back with the key. On error it comes back as well.
+    /// If the handle has reopened the terminal, the descriptor comes back with the key. On error
+    /// it comes back as well.
     pub fn tty_init(
         &mut self,
         token: Token,
@@ -112,14 +112,14 @@ impl Engine {
         Ok(key)
     }
 
-    /// Whether the handle could not open its terminal anew, so that writing to it blocks.
+    /// Whether the handle could not reopen its terminal, so that writing to it blocks.
     pub fn tty_is_blocking(&self, key: Key) -> bool {
         self.open_stream(key)
             .is_ok_and(|stream| self.blocks(stream))
     }
 
-    /// Whether calls on the stream's descriptor may block: writes then wait in the call, and reads
-    /// are only made when the poller says that there is something.
+    /// Whether calls on the stream's descriptor may block: writes then block, and the stream reads
+    /// only after the poller has reported it readable.
     #[inline]
     pub(crate) fn blocks(&self, stream: u32) -> bool {
         match self.stream(stream).terminal {
@@ -128,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// The stream, the terminal and the descriptor of a terminal handle.
+    /// The terminal and the descriptor of a terminal handle.
     fn open_tty(&self, key: Key) -> Result<(u32, RawFd), Errno> {
         let stream = self.open_stream(key)?;
         match self.stream(stream).terminal {
@@ -137,7 +137,7 @@ impl Engine {
         }
     }
 
-    /// Puts the terminal into a mode.
+    /// Sets the terminal's mode.
     pub fn tty_set_mode(&mut self, key: Key, mode: TtyMode) -> Result<(), Errno> {
         let (index, fd) = self.open_tty(key)?;
         let terminal = &mut self.terminals[index];
@@ -148,7 +148,7 @@ impl Engine {
             (TtyMode::Raw | TtyMode::Binary, Some(normal)) => normal,
             _ => {
                 let normal = Settings::of(fd)?;
-                // Before the change: whoever is interrupted right after it can undo it.
+                // Before the change, so that a signal handler right after it can undo it.
                 terminal::remember(fd, normal);
                 normal
             }
@@ -170,7 +170,7 @@ impl Engine {
         terminal::size(fd)
     }
 
-    /// A terminal handle is being closed: whoever has the terminal next finds it as it was.
+    /// Restores the settings of a terminal whose handle is being closed.
     pub(crate) fn release_tty(&mut self, index: u32, fd: Option<RawFd>) {
         let Terminal { mode, normal, .. } = self.terminals[index];
         self.terminals.remove(index);
@@ -179,7 +179,7 @@ impl Engine {
             && mode != TtyMode::Normal
             && let Some(normal) = normal
         {
-            // A terminal that has been hung up needs no settings.
+            // This fails for a terminal that has hung up, which needs no settings.
             let _ = normal.apply(fd);
         }
     }

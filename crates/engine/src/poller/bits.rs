@@ -1,7 +1,7 @@
-//! The bits by which poll(2) and epoll(7) name conditions.
+//! The bits of poll(2) and epoll(7).
 //!
-//! The engine's sets have the numbers of poll(2) on Linux, where epoll has the same, so that nothing is left to
-//! translate. A platform with other numbers translates here.
+//! The engine's sets use the bits of poll(2) on Linux, which epoll uses as well, so that there is
+//! nothing to translate. A platform with other bits translates here.
 
 use crate::readiness::{Interest, Readiness};
 use blacklight_sys::poll::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP};
@@ -22,7 +22,7 @@ pub(super) const fn of(interest: Interest) -> u32 {
     interest.raw()
 }
 
-/// What the bits that a call has returned mean.
+/// The readiness that the bits returned by a call mean.
 #[inline]
 pub(super) const fn readiness(bits: u32) -> Readiness {
     Readiness::from_raw(bits)

@@ -1,4 +1,4 @@
-//! epoll(7): the kernel keeps the set, and a wait costs as much as there are events.
+//! epoll(7): the kernel owns the set, and the cost of a wait grows with the number of events only.
 //!
 //! The waker is watched edge-triggered: each signal is one event and the counter need
 //! never be read, which saves a system call per wake-up.
@@ -10,10 +10,10 @@ use blacklight_sys::epoll::{EDGE, Events, ONCE};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, epoll};
 
-/// The mailbox's word.
+/// The word that is registered with the waker.
 const WAKE: u64 = u64::MAX;
 
-/// What the kernel is asked for.
+/// The bits that ask epoll for an interest.
 fn mask(interest: Interest, trigger: Trigger) -> u32 {
     let flag = match trigger {
         Trigger::Level => 0,
@@ -71,7 +71,7 @@ impl Epoll {
     ) -> Result<(), Errno> {
         let mask = mask(interest, trigger);
         match self.epoll.add(fd, mask, data) {
-            // The number was watched before and has come back to us by way of dup(2).
+            // The kernel still watches this number: dup(2) has put the same file behind it again.
             Err(Errno::EEXIST) => self.epoll.modify(fd, mask, data)?,
             added => added?,
         }
@@ -95,13 +95,13 @@ impl Epoll {
     }
 
     pub(super) fn remove(&mut self, fd: RawFd) {
-        // An error means that the descriptor was closed, and with that forgotten.
+        // An error means that the descriptor was closed, which has removed it already.
         let _ = self.epoll.delete(fd);
         self.watched -= 1;
     }
 
-    /// A descriptor that is reported once has been, and is closed next: the kernel forgets it with
-    /// its last copy, and says nothing about it until then.
+    /// A one-shot descriptor has been reported and is closed next: the kernel removes it when its
+    /// last copy is closed, and does not report it until then.
     pub(super) fn forget(&mut self) {
         self.watched -= 1;
     }
@@ -110,8 +110,8 @@ impl Epoll {
         self.watched == 0
     }
 
-    /// Whether the last wait was told anything, be it that somebody has woken the loop.
-    pub(super) fn has_told(&self) -> bool {
+    /// Whether the last wait had any event, that of the waker included.
+    pub(super) fn has_events(&self) -> bool {
         self.events.iter().next().is_some()
     }
 

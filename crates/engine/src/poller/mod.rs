@@ -1,13 +1,12 @@
-//! Pollers, which tell which descriptors are ready, and what time it is.
+//! Pollers, which report ready descriptors, and the clock.
 //!
-//! One file per mechanism, all behind the methods of [`Poller`]. A poller keeps the set of
-//! watched descriptors, each with its [`Interest`], its [`Trigger`] and an opaque word,
-//! and after each wait a batch of events, which stays in place until the next. It also
-//! watches the mailbox's waker, and sees to it that a wake-up that has been noticed is
-//! not noticed again; the driver looks into the mailbox.
+//! One file per mechanism, all behind the methods of [`Poller`]. A poller owns the set of watched
+//! descriptors, each with its [`Interest`], its [`Trigger`] and an opaque word, and the batch of
+//! events of the last wait. It also watches the mailbox's waker and consumes its signals, so that
+//! each ends one wait only; the driver reads the mailbox.
 //!
-//! What mechanisms differ in, each says by its [`Capability`]s. Nothing outside of this folder asks which
-//! mechanism is in use.
+//! Mechanisms declare their differences by [`Capability`]s. No code outside of this folder depends
+//! on the mechanism in use.
 
 mod bits;
 mod epoll;
@@ -24,22 +23,22 @@ use blacklight_sys::fallible::{self, Arc};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, clock, fd};
 
-/// The events that one wait reports at the most.
+/// The most events that one wait reports.
 const BATCH: usize = 512;
 
-/// What a wait has brought: what is ready, and the word that came with the descriptor.
+/// The events of a wait: the readiness of a descriptor, and the word that was registered with it.
 type Batch = Vec<(Readiness, u64)>;
 
-/// The mechanisms there are.
+/// A kind of poller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
     /// select(2): the oldest, for descriptors below 1024.
     Select,
-    /// poll(2): no limit, but each wait costs as much as there are descriptors.
+    /// poll(2): no limit, but the cost of a wait grows with the number of descriptors.
     Poll,
-    /// epoll(7): each wait costs as much as there are events.
+    /// epoll(7): the cost of a wait grows with the number of events only.
     Epoll,
-    /// No kernel at all: time and readiness are made up from a seed.
+    /// No kernel: time and readiness are simulated from a seed.
     Sim(u64),
 }
 
@@ -54,8 +53,8 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism that the environment asks for by `BLACKLIGHT_POLLER`, if it does. An unknown
-    /// name is `EINVAL`, not a guess.
+    /// The mechanism that `BLACKLIGHT_POLLER` names in the environment, if it is set. `EINVAL` for
+    /// an unknown name.
     pub fn from_environment() -> Result<Option<Mechanism>, Errno> {
         match std::env::var_os("BLACKLIGHT_POLLER") {
             Some(name) if !name.is_empty() => {
@@ -77,16 +76,17 @@ impl Mechanism {
     }
 }
 
-/// What some mechanisms can do and others cannot. Whether a mechanism has a descriptor that another loop can
-/// wait for, [`Poller::backend_fd`] says.
+/// What some mechanisms can do and others cannot. [`Poller::backend_fd`] says whether a mechanism
+/// has a descriptor that another loop can wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Capability {
-    /// Reports when a condition begins, and need not look at the descriptor on each wait. Such a mechanism
-    /// knows files, not numbers: it does not notice when a program puts another file behind a number.
+    /// Edge-triggered registrations, which are reported when a condition begins. Such a mechanism
+    /// watches open files, not descriptor numbers: it does not notice when a program puts another
+    /// file behind a number.
     Edges,
-    /// Says of a socket that it has failed. What select(2) says is the same for one that has not.
+    /// Reports that a socket has failed. select(2) cannot report that apart from readiness.
     Errors,
-    /// A look costs no more than what it finds, so that it may pay to look again and again.
+    /// Polling without a wait costs no more than the events that it finds, so that spinning may pay.
     CheapLooks,
 }
 
@@ -102,7 +102,7 @@ enum Kind {
 pub(crate) struct Poller {
     kind: Kind,
     batch: Batch,
-    /// The first event of the batch that nobody has asked for.
+    /// The first event of the batch that has not been taken.
     next: usize,
 }
 
@@ -118,7 +118,7 @@ macro_rules! each {
 }
 
 impl Kind {
-    /// The mechanism asked for; else epoll, or poll where epoll is not permitted.
+    /// The given mechanism; by default epoll, or poll where epoll is not permitted.
     fn new(mechanism: Option<Mechanism>, mailbox: &Arc<Mailbox>) -> Result<Kind, Errno> {
         match mechanism {
             Some(Mechanism::Select) => {
@@ -138,12 +138,12 @@ impl Kind {
 }
 
 impl Poller {
-    /// The mechanism asked for, or the best there is.
+    /// A poller of the given mechanism, or of the best available.
     pub(crate) fn new(
         mechanism: Option<Mechanism>,
         mailbox: &Arc<Mailbox>,
     ) -> Result<Poller, Errno> {
-        // As many again may be told of once more after a wait that has filled its part.
+        // Up to as many events again can be pushed after a wait that has filled the batch.
         let mut batch = Vec::new();
         batch.try_reserve_exact(2 * BATCH)?;
         let kind = Kind::new(mechanism, mailbox)?;
@@ -163,7 +163,7 @@ impl Poller {
         }
     }
 
-    /// A new poller of the same kind in the place of this one, watching nothing yet.
+    /// Replaces this poller by a new one of the same mechanism, which watches nothing yet.
     pub(crate) fn renew(&mut self, mailbox: &Arc<Mailbox>) -> Result<(), Errno> {
         match &mut self.kind {
             Kind::Sim(sim) => sim.forget_all(),
@@ -191,7 +191,7 @@ impl Poller {
         }
     }
 
-    /// Makes a descriptor non-blocking. Simulated ones are mere numbers.
+    /// Makes a descriptor non-blocking, unless it is simulated.
     pub(crate) fn set_nonblocking(&self, fd: RawFd) -> Result<(), Errno> {
         match &self.kind {
             Kind::Sim(_) => Ok(()),
@@ -215,7 +215,7 @@ impl Poller {
         }
     }
 
-    /// Offers the processor to whoever else could run on it.
+    /// Yields the processor to other threads.
     #[inline]
     pub(crate) fn pause(&mut self) {
         match &mut self.kind {
@@ -224,8 +224,8 @@ impl Poller {
         }
     }
 
-    /// How much of a call on a socket may be done, before it is made: all of `len`, unless a
-    /// simulated kernel has its moods.
+    /// How much of a call on a socket may be done: all of `len`, unless the simulated kernel injects
+    /// a fault.
     #[inline]
     pub(crate) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
         match &mut self.kind {
@@ -274,7 +274,7 @@ impl Poller {
         each!(&mut self.kind, poller => poller.modify(fd, interest, trigger, data))
     }
 
-    /// Whether it reaches a real kernel, and so can wait for what that has to tell.
+    /// Whether the poller waits for events of a real kernel.
     pub(crate) fn reaches_kernel(&self) -> bool {
         match &self.kind {
             Kind::Sim(sim) => sim.uses_kernel(),
@@ -282,8 +282,8 @@ impl Poller {
         }
     }
 
-    /// Whether it may pay to spin for what other threads send: a simulated kernel has none, but a
-    /// script.
+    /// Whether it may pay to spin for the mailbox. In a simulation only the script sends, and no
+    /// pool completes requests in simulated time.
     pub(crate) fn may_spin_for_mail(&self, waits_for_pool: bool) -> bool {
         match &self.kind {
             Kind::Sim(sim) => sim.may_spin() && !waits_for_pool,
@@ -291,12 +291,12 @@ impl Poller {
         }
     }
 
-    /// Stops watching a descriptor, which may have been closed already.
+    /// Stops watching a descriptor, which the program may have closed already.
     pub(crate) fn remove(&mut self, fd: RawFd) {
         each!(&mut self.kind, poller => poller.remove(fd));
     }
 
-    /// Stops watching a descriptor that was to be reported once, has been, and is closed next.
+    /// Stops watching a one-shot descriptor that has been reported and that the caller closes next.
     pub(crate) fn forget(&mut self, fd: RawFd) {
         match &mut self.kind {
             Kind::Epoll(epoll) => epoll.forget(),
@@ -305,19 +305,19 @@ impl Poller {
         }
     }
 
-    /// Whether nothing is watched but the mailbox.
+    /// Whether the poller watches nothing but the waker.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         match &self.kind {
             Kind::Select(select) => select.is_idle(),
             Kind::Poll(poll) => poll.is_idle(),
             Kind::Epoll(epoll) => epoll.is_idle(),
-            // A simulated kernel is asked every time: its faults are part of the game.
+            // A simulated kernel is asked every time, so that it can inject faults.
             Kind::Sim(_) => false,
         }
     }
 
-    /// Waits for events, for a wake-up, or for the time to pass, whichever is first.
+    /// Waits for events, for a wake-up or until the time-out, whichever is first.
     pub(crate) fn wait(
         &mut self,
         timeout: Timeout,
@@ -337,8 +337,8 @@ impl Poller {
         result
     }
 
-    /// Looks for events without waiting, where [that is cheap](Capability::CheapLooks); how many there
-    /// are.
+    /// Polls without waiting, where [that is cheap](Capability::CheapLooks). Returns the number of
+    /// events.
     #[inline]
     pub(crate) fn look(&mut self) -> Result<usize, Errno> {
         self.clear();
@@ -355,7 +355,7 @@ impl Poller {
         self.batch.len()
     }
 
-    /// The next event of the batch: what is ready, and the word that came with the descriptor.
+    /// Takes the next event of the batch: the readiness, and the descriptor's word.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(Readiness, u64)> {
         let event = self.batch.get(self.next).copied()?;
@@ -363,12 +363,13 @@ impl Poller {
         Some(event)
     }
 
-    /// The events of the batch that nobody has asked for.
+    /// The events of the batch that have not been taken.
     pub(crate) fn rest(&self) -> &[(Readiness, u64)] {
         &self.batch[self.next..]
     }
 
-    /// Whether the batch may have been cut. The mailbox may have had a place in it.
+    /// Whether the kernel may have more events than fit into the batch, of which the waker may have
+    /// taken one place.
     pub(crate) fn is_full(&self) -> bool {
         self.batch.len() + 1 >= BATCH
     }

@@ -1,7 +1,7 @@
-//! poll(2): we keep the set, as an array, and hand all of it to the kernel each time.
+//! poll(2): the poller owns the set, as an array, and passes all of it to the kernel on each wait.
 //!
-//! The array's first entry is the mailbox's waker. `places` finds a descriptor's entry; removing
-//! one moves the last into its place.
+//! The first entry of the array is the mailbox's waker. `places` finds a descriptor's entry.
+//! Removing an entry moves the last one into its place.
 
 use super::{BATCH, Batch, Capability, bits};
 use crate::mailbox::Mailbox;
@@ -23,9 +23,9 @@ pub(crate) struct Poll {
     mailbox: Arc<Mailbox>,
     fds: Vec<pollfd>,
     data: Vec<u64>,
-    /// Where each descriptor's entry is.
+    /// The index of each descriptor's entry.
     places: Vec<u32>,
-    /// Where the next batch begins to look, so that none starves when batches are full.
+    /// Where the next batch starts, so that no descriptor starves when batches are full.
     start: usize,
 }
 

@@ -1,10 +1,11 @@
-//! select(2): we keep the set, as three bit arrays, for descriptors below FD_SETSIZE.
+//! select(2): the poller owns the set, as three bit arrays, for descriptors below FD_SETSIZE.
 //!
-//! select tells only "readable", "writable" and "exceptional". Errors show as both of the first;
-//! a hang-up, and a peer that has stopped sending, as the first alone, so a watcher that does not
-//! want to read is not told of them. select finds who has something to report, and one poll(2)
-//! of those alone, which does not sleep, finds out what. A watcher that asks for nothing but disconnection is also woken by data, and the
-//! loop turns until somebody reads them: select cannot be asked for less.
+//! select reports only "readable", "writable" and "exceptional". It reports errors as readable and
+//! writable, and a hang-up, or a peer that has stopped sending, as readable only, so a watcher
+//! without interest in reading does not learn of them. select finds the ready descriptors, and one
+//! poll(2) of these, which does not sleep, finds their readiness. A watcher with interest in
+//! disconnection only is also woken by data, and the loop turns until the program reads them:
+//! select has no narrower interest.
 
 use super::{Batch, Capability, bits};
 use crate::mailbox::Mailbox;
@@ -15,7 +16,7 @@ use blacklight_sys::select::{FD_SETSIZE, FdSet, select};
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd, Timeout, fd};
 
-/// Refuses descriptors that do not fit into a set with `EINVAL`.
+/// `EINVAL` for descriptors that do not fit into a set.
 pub(super) fn check(fd: RawFd) -> Result<(), Errno> {
     match usize::try_from(fd) {
         Err(_) => Err(Errno::EBADF),
@@ -35,10 +36,10 @@ pub(crate) struct Select {
     read: FdSet,
     write: FdSet,
     except: FdSet,
-    /// Each watched descriptor's interest, or an empty one, and its word.
+    /// The interest and word of each descriptor; the interest is empty if it is not watched.
     watched: Vec<(Interest, u64)>,
     count: usize,
-    /// Those that select has found, for poll.
+    /// The descriptors that select has found, for poll.
     found: Vec<pollfd>,
 }
 
@@ -72,7 +73,7 @@ impl Select {
         data: u64,
     ) -> Result<(), Errno> {
         check(fd)?;
-        // What select would say about all descriptors at once, said about this one.
+        // select would fail for all descriptors at once.
         if !fd::is_open(fd) {
             return Err(Errno::EBADF);
         }
@@ -156,16 +157,16 @@ impl Select {
         );
         poll(&mut self.found, Some(0), None)?;
         let watched = &self.watched;
-        let tell = |found: &pollfd| {
+        let event = |found: &pollfd| {
             let bits = found.revents as u16 as u32;
             (bits::readiness(bits), watched[found.fd as usize].1)
         };
         let found = self.found.iter();
-        batch.extend(found.filter(|found| found.revents != 0).map(tell));
+        batch.extend(found.filter(|found| found.revents != 0).map(event));
         Ok(())
     }
 
-    /// Somebody closed a watched descriptor behind our back, and select will not say which.
+    /// The program has closed a watched descriptor, and select does not report which: finds it.
     #[cold]
     fn find_closed(&self, batch: &mut Batch) -> Result<(), Errno> {
         if !fd::is_open(self.mailbox.waker.fd()) {

@@ -1,24 +1,22 @@
-//! A kernel made up from a seed: time, readiness and faults, all repeatable.
+//! A kernel simulated from a seed: time, readiness and faults, all repeatable.
 //!
-//! Descriptors are numbers that [`Sim::open`] has been told of, with a mask of what is
-//! ready on each. Time stands still while the program runs and moves only in waits: to
-//! the end of the time-out, or to the next scripted [`Action`], whichever is first. Nothing
-//! here depends on the real clock, on addresses or on the order of threads, so the same
-//! program with the same seed takes the same steps.
+//! Simulated descriptors are numbers that [`Sim::open`] has made valid, each with a mask of its
+//! readiness. Time stands still while the program runs and advances only in waits: to the end of
+//! the time-out, or to the next scripted [`Action`], whichever is first. Nothing here depends on the
+//! real clock, on addresses or on the order of threads, so the same program with the same seed takes
+//! the same steps.
 //!
-//! Streams, datagrams and children need descriptors that the kernel knows. After
-//! [`Sim::use_kernel`] the kernel is asked what is ready, by epoll and without waiting, so that
-//! edge-triggered and one-shot registrations are what they are elsewhere; and every call on a
-//! socket asks here first how much of it may be done. Sockets that never leave the process by way
-//! of a network, as Unix sockets and pipes do not, keep the steps repeatable. Other threads and
-//! signals wake the loop too, and are not repeatable.
+//! Streams, datagrams and children need real descriptors. After [`Sim::use_kernel`] the simulation
+//! asks the kernel for their readiness, by epoll and without waiting, so that edge-triggered and
+//! one-shot registrations work as usual; and every call on a socket asks [`Sim`] first how much of
+//! the call may be done. Steps stay repeatable with sockets that use no network, such as Unix sockets
+//! and pipes. Other threads and signals wake the loop too, and are not repeatable.
 //!
-//! A loop spins here if [a sleep costs something](Sim::set_price_of_sleep). Spinning passes
-//! simulated time: a little with each look and each pause, and now and then so much that somebody
-//! else must have had the processor.
+//! A loop spins here if [a sleep has a price](Sim::set_price_of_sleep). Spinning advances simulated
+//! time: a little with each poll and each pause, and sometimes as much as if another thread had
+//! run on the processor.
 //!
-//! What was made use of is [counted](Tally), so that a test can tell whether it has been where it
-//! was to go.
+//! A [`Tally`] counts the features that were used, so that a test can check its own coverage.
 
 use super::epoll::Epoll;
 use super::{BATCH, Batch, Capability, bits};
@@ -40,9 +38,9 @@ pub struct Faults {
     pub break_down: u8,
     /// A wait returns without events before its time.
     pub spurious: u8,
-    /// What the real kernel has to tell is on its way for a while yet.
+    /// Events of the real kernel are reported late.
     pub delay: u8,
-    /// A call on a socket is told to come again (`EAGAIN`), although it could be done.
+    /// A call on a socket fails with `EAGAIN`, although it could be done.
     pub again: u8,
     /// A call on a socket does less than it could.
     pub shorten: u8,
@@ -52,7 +50,7 @@ pub struct Faults {
     pub reset: u8,
 }
 
-/// The calls on sockets, as far as they fail in ways of their own.
+/// The calls on sockets, which differ in the errors of their faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Call {
     Accept,
@@ -65,7 +63,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// What a call fails with when something has run out.
+    /// The errors of a call for want of descriptors or memory.
     fn exhausted(self) -> &'static [Errno] {
         match self {
             Call::Accept => &[Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM],
@@ -74,7 +72,7 @@ impl Call {
         }
     }
 
-    /// What a call fails with when the other end is not what it was.
+    /// The errors of a call whose connection is broken or refused.
     fn broken(self) -> &'static [Errno] {
         match self {
             Call::Accept => &[Errno::ECONNABORTED],
@@ -85,25 +83,25 @@ impl Call {
     }
 }
 
-/// How long the real kernel is waited for, where nothing else can end a wait.
+/// How long a wait waits for the real kernel, where nothing else can end the wait.
 const KERNEL_NS: u64 = 10_000_000_000;
 
-/// Something that happens at a given time, while the loop waits or before it asks.
+/// A scripted action, which happens at a given time.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// A descriptor's readiness (the kernel's poll bits) is from now on this.
+    /// Sets a descriptor's readiness, in the bits of poll(2).
     Ready(RawFd, u32),
     /// Another thread sends to an async handle.
     Send(Sender),
 }
 
-/// One look or pause of so many takes long.
+/// One poll or pause in this many takes [`LONG_NS`].
 const SELDOM: u64 = 64;
 
-/// How long that is: somebody else had the processor.
+/// How long a poll or pause takes if another thread had the processor.
 const LONG_NS: u64 = 300_000;
 
-/// The longest that something is on its way.
+/// The longest delay of events.
 const DELAY_NS: u64 = 100_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -111,32 +109,32 @@ struct Watched {
     interest: Interest,
     trigger: Trigger,
     data: u64,
-    /// Whether the real kernel has the descriptor.
+    /// Whether the real kernel watches the descriptor.
     is_real: bool,
-    /// Was to be reported once, and has been.
+    /// The descriptor is one-shot and has been reported.
     is_spent: bool,
 }
 
-/// How often a loop has made use of what only some pollers can do.
+/// How often a loop has used features that only some pollers have.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// Descriptors were registered edge-triggered.
     pub edges: u64,
-    /// Descriptors went from edges to levels, as flows do.
+    /// Descriptors changed from edge-triggered to level-triggered, as flows do.
     pub flows: u64,
-    /// Descriptors went from levels to edges.
+    /// Descriptors changed from level-triggered to edge-triggered.
     pub ends_of_flows: u64,
-    /// Descriptors were registered to be reported once.
+    /// Descriptors were registered as one-shot.
     pub one_shots: u64,
-    /// Those were reported, and then forgotten without a system call.
+    /// One-shot descriptors were reported, and then removed without a system call.
     pub forgotten: u64,
-    /// Edge-triggered descriptors were told to come again although they could be used.
+    /// Calls on edge-triggered descriptors failed with `EAGAIN` by a fault.
     pub renewed_edges: u64,
-    /// Spinning found something that the poller had to tell.
+    /// Spins found an event of the poller.
     pub spins_that_paid: u64,
-    /// Something was sent to the loop while it spun.
+    /// A send came while the loop spun.
     pub sends_while_spinning: u64,
-    /// The loop slept after all.
+    /// The loop slept after a spin.
     pub vain_spins: u64,
 }
 
@@ -155,7 +153,7 @@ impl Tally {
         ]
     }
 
-    /// Adds what another loop has done.
+    /// Adds the counts of another loop.
     pub fn add(&mut self, other: &Tally) {
         let mut other = *other;
         for (sum, count) in self.counts().into_iter().zip(other.counts()) {
@@ -163,7 +161,7 @@ impl Tally {
         }
     }
 
-    /// Whether all of it has been made use of.
+    /// Whether every feature has been used.
     pub fn is_complete(mut self) -> bool {
         self.counts().into_iter().all(|count| *count > 0)
     }
@@ -183,14 +181,13 @@ pub struct Sim {
     mailbox: Arc<Mailbox>,
     /// The real kernel, if it is used.
     kernel: Option<Epoll>,
-    /// Real descriptors that were told to come again, so that the kernel has to say once more what
-    /// is ready on them.
+    /// Real descriptors with an injected `EAGAIN`, whose readiness the kernel has to report again.
     to_renew: Vec<RawFd>,
-    /// What a sleep costs in processor time.
+    /// The processor time that a sleep costs.
     price_ns: u64,
-    /// The processor time that sleeps have cost.
+    /// The processor time that all sleeps have cost.
     cpu_ns: u64,
-    /// How long each look and each pause takes, if it is always the same.
+    /// How long each poll and each pause takes, if that is not random.
     moment_ns: Option<u64>,
     is_spinning: bool,
     tally: Tally,
@@ -228,8 +225,8 @@ impl Sim {
         self.now_ns
     }
 
-    /// Lets time pass outside of a wait, as a slow callback does. Actions that were due
-    /// meanwhile have happened by the time the loop looks.
+    /// Advances time outside of a wait, as a slow callback does. Actions that come due meanwhile
+    /// happen before the loop polls.
     pub fn advance(&mut self, ns: u64) {
         self.now_ns += ns;
     }
@@ -239,8 +236,7 @@ impl Sim {
         self.faults = faults;
     }
 
-    /// From now on, descriptors that have not been [opened](Sim::open) here are the real
-    /// kernel's.
+    /// From now on, descriptors that have not been [opened](Sim::open) here are real.
     pub fn use_kernel(&mut self) {
         self.kernel = Some(Epoll::new(&self.mailbox).expect("an epoll instance"));
     }
@@ -249,18 +245,17 @@ impl Sim {
         self.kernel.is_some()
     }
 
-    /// From now on a sleep costs so much processor time, so that it may pay to spin. It costs
-    /// nothing unless somebody says so.
+    /// Sets the processor time that a sleep costs, so that it may pay to spin. The default is zero.
     pub fn set_price_of_sleep(&mut self, ns: u64) {
         self.price_ns = ns;
     }
 
-    /// From now on each look and each pause takes so long, in place of some time or other.
+    /// Sets how long each poll and each pause takes, in place of a random time.
     pub fn set_moment(&mut self, ns: u64) {
         self.moment_ns = Some(ns);
     }
 
-    /// What the simulated kernel can do.
+    /// Whether the simulated kernel can do this.
     pub(super) fn can(&self, what: Capability) -> bool {
         match what {
             Capability::Edges | Capability::Errors => self.uses_kernel(),
@@ -268,17 +263,17 @@ impl Sim {
         }
     }
 
-    /// Whether it can pay to spin.
+    /// Whether spinning can pay.
     pub(super) fn may_spin(&self) -> bool {
         self.price_ns != 0
     }
 
-    /// What the loop has made use of so far.
+    /// The features that the loop has used so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// The processor time of the thread, as far as anybody asks.
+    /// The simulated processor time of the thread.
     pub(super) fn thread_cpu_ns(&self) -> u64 {
         self.cpu_ns
     }
@@ -288,19 +283,19 @@ impl Sim {
         self.open.insert(fd, 0);
     }
 
-    /// Closes a descriptor behind the loop's back; a watched one then reports `POLLNVAL`.
+    /// Closes a descriptor without the loop's knowledge; a watched one then reports `POLLNVAL`.
     pub fn close(&mut self, fd: RawFd) {
         self.open.remove(&fd);
     }
 
-    /// Sets what is ready on a descriptor now, in the bits of poll(2).
+    /// Sets the readiness of a descriptor, in the bits of poll(2).
     pub fn set_ready(&mut self, fd: RawFd, mask: u32) {
         if let Some(ready) = self.open.get_mut(&fd) {
             *ready = mask;
         }
     }
 
-    /// Lets something happen `delay_ns` from now.
+    /// Schedules an action `delay_ns` from now.
     pub fn schedule(&mut self, delay_ns: u64, action: Action) {
         self.scripted += 1;
         self.script
@@ -335,11 +330,11 @@ impl Sim {
         }
     }
 
-    /// How much of a call on a socket is to be done: all of `len`, or a part of it, or
-    /// nothing for a reason.
+    /// How much of a call on a socket may be done: all of `len`, a part of it, or nothing with an
+    /// error.
     #[cold]
     pub(super) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
-        // What has hung up has an end; no kernel says that more may come.
+        // No kernel returns `EAGAIN` after a hang-up.
         let strikes = call != Call::Connect && self.strikes(self.faults.again);
         if strikes && !self.has_hung_up(fd) {
             self.to_renew.push(fd);
@@ -386,7 +381,11 @@ impl Sim {
         let is_real = !self.open.contains_key(&fd);
         match &mut self.kernel {
             Some(kernel) if is_real => kernel.add(fd, interest, trigger, data)?,
-            _ => assert_eq!(trigger, Trigger::Level, "made up descriptors have levels"),
+            _ => assert_eq!(
+                trigger,
+                Trigger::Level,
+                "simulated descriptors are level-triggered"
+            ),
         }
         self.tally.edges += u64::from(trigger == Trigger::Edge);
         self.tally.one_shots += u64::from(trigger == Trigger::Once);
@@ -447,7 +446,7 @@ impl Sim {
         }
     }
 
-    /// Leaves it to the kernel to forget a descriptor when it is closed.
+    /// Stops watching a descriptor, which the kernel removes when it is closed.
     pub(super) fn forget(&mut self, fd: RawFd) {
         let watched = self.take_out(fd);
         assert!(
@@ -461,7 +460,7 @@ impl Sim {
         self.tally.forgotten += 1;
     }
 
-    /// Does what was scripted up to now. Returns whether anything was sent.
+    /// Runs the actions that are due. Returns whether any of them was a send.
     fn act(&mut self) -> bool {
         let mut sent = false;
         while let Some(entry) = self.script.first_entry()
@@ -478,7 +477,8 @@ impl Sim {
         sent
     }
 
-    /// Adds what is ready to the batch; whether somebody else has woken the loop.
+    /// Adds ready descriptors to the batch. Returns whether the kernel had an event, or a signal or
+    /// another thread has woken the loop.
     fn collect(&mut self, kernel_timeout_ns: u64, batch: &mut Batch) -> bool {
         for (fd, watched) in &self.watched {
             let ready = match self.open.get(fd) {
@@ -493,19 +493,19 @@ impl Sim {
             }
         }
         let is_woken = self.ask_kernel(kernel_timeout_ns, batch);
-        // Kernels promise no order.
+        // Kernels guarantee no order.
         for last in (1..batch.len()).rev() {
             let other = self.random() as usize % (last + 1);
             batch.swap(last, other);
         }
         assert!(
             batch.len() <= BATCH,
-            "what is cut off an edge would be lost"
+            "an edge beyond the batch would be lost"
         );
         is_woken
     }
 
-    /// Adds what is ready in the real kernel; whether somebody else has woken the loop.
+    /// Adds ready real descriptors to the batch. Returns the same as `collect`.
     fn ask_kernel(&mut self, timeout_ns: u64, batch: &mut Batch) -> bool {
         let Some(kernel) = &mut self.kernel else {
             return false;
@@ -519,11 +519,11 @@ impl Sim {
         }
         let mut found = Batch::new();
         let is_woken = match kernel.wait(Some(timeout_ns), None, &mut found) {
-            Ok(()) => kernel.has_told(),
+            Ok(()) => kernel.has_events(),
             Err(Errno::EINTR) => true,
             Err(error) => panic!("seed {}: {error:?}", self.seed),
         };
-        // Whoever came first does so another time too.
+        // The real kernel's order is not repeatable; this one is.
         found.sort_by_key(|&(_, data)| data);
         for &(_, data) in &found {
             let mut watched = self.watched.values_mut();
@@ -535,8 +535,8 @@ impl Sim {
         is_woken
     }
 
-    /// A moment passes; somebody else may have had the processor.
-    fn pass_a_moment(&mut self) {
+    /// Advances time by the length of a poll or pause.
+    fn advance_a_moment(&mut self) {
         let random = self.random() >> 16;
         self.now_ns += match (self.moment_ns, random % SELDOM) {
             (Some(ns), _) => ns,
@@ -545,9 +545,9 @@ impl Sim {
         };
     }
 
-    /// Looks for events in place of going to sleep.
+    /// Polls without waiting.
     pub(super) fn look(&mut self, batch: &mut Batch) -> Result<(), Errno> {
-        self.pass_a_moment();
+        self.advance_a_moment();
         if self.strikes(self.faults.break_down) {
             return Err(Errno::EBADF);
         }
@@ -561,9 +561,9 @@ impl Sim {
         Ok(())
     }
 
-    /// Spins for a moment.
+    /// One pause of a spin.
     pub(super) fn pause(&mut self) {
-        self.pass_a_moment();
+        self.advance_a_moment();
         self.is_spinning = true;
         if self.act() {
             self.tally.sends_while_spinning += 1;
@@ -596,7 +596,7 @@ impl Sim {
             }
             let next = self.script.keys().next().map(|key| key.0);
             let Some(until) = deadline.into_iter().chain(next).min() else {
-                // Packets, children and other threads may still be on their way.
+                // Packets, children and other threads may still wake the loop.
                 let is_woken = self.collect(KERNEL_NS, batch);
                 assert!(
                     is_woken || !batch.is_empty(),

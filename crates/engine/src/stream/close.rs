@@ -19,15 +19,15 @@ impl Engine {
         let stream = &mut self.streams.slab[stream];
         stream.close();
         stream.accepted = None;
-        // The socket stays open until its name is unlinked. Otherwise another process could find a
-        // name without a server and bind to it, and we would unlink that process's name.
+        // The socket stays open until its name is unlinked. Otherwise another process could find the
+        // name without a server and bind to it, and this would unlink that process's name.
         let _socket = stream.fd.take();
         let extra = std::mem::replace(&mut stream.extra, NIL);
         if extra != NIL {
             let Extra { path, .. } = std::mem::take(&mut self.streams.extras[extra]);
             self.streams.extras.remove(extra);
             if let Some(path) = path {
-                // Somebody may have removed the file already.
+                // The file may have been removed already.
                 let _ = fd::unlink(&path);
             }
         }
@@ -41,8 +41,8 @@ impl Engine {
         self.handles.finish_close(key.index);
     }
 
-    /// Cancels the next request of a closed stream, in the order connect, writes, shutdown;
-    /// `None` after the last, when the stream is forgotten.
+    /// Cancels the next request of a closed stream, in the order connect, writes, shutdown. After
+    /// the last one, removes the stream and returns `None`.
     pub(crate) fn cancel_next_request(&mut self, index: u32) -> Option<Event> {
         let stream = &mut self.streams.slab[index];
         if let Some(token) = stream.connect.take() {

@@ -1,8 +1,8 @@
 //! Connecting, listening and accepting.
 //!
-//! A server takes a connection from the kernel before it tells its front end, and takes no other
-//! until the front end has accepted that one. Where connections come fast, it takes several in a
-//! turn, one after the other.
+//! A server takes a connection from the kernel before it notifies its front end, and takes no other
+//! until the front end has accepted the first. Where connections come fast, a server takes several
+//! in a turn, one after the other.
 
 use super::turn::{Step, Stepped};
 use super::{Arrivals, Engine};
@@ -17,19 +17,20 @@ use blacklight_sys::fd::{self, Descriptor};
 use blacklight_sys::socket::{self, Address};
 use blacklight_sys::{Errno, RawFd};
 
-/// How a server takes the connections that wait.
+/// How a server takes pending connections.
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    /// How many it took at once the last time, at most, and the turn in which that was.
+    /// The most connections that the server might take in its last turn, and the number of that
+    /// turn.
     at_once: u32,
     turn: u64,
-    /// How many it may take at once.
+    /// The most connections that the server may take in any turn.
     limit: u32,
     /// The descriptor is blocking: accept(2) would wait for a connection.
     pub(super) may_block: bool,
     /// The listening socket is a TCP socket, whatever the kind of the handle.
     is_tcp: bool,
-    /// The connection that waits is offered once more, though nobody accepted it when it came.
+    /// The front end has not accepted the pending connection and wants its event once more.
     offers_again: bool,
 }
 
@@ -46,16 +47,16 @@ impl Default for Backlog {
     }
 }
 
-/// What became of a connection that waited.
+/// The outcome for a pending connection.
 enum Arrival {
     Accepted(Descriptor),
-    /// It was closed, and all others that waited with it, for want of a descriptor.
+    /// All pending connections were closed for want of a descriptor.
     TurnedAway(Errno),
 }
 
 impl Engine {
-    /// Begins to connect a stream that has a socket, or has done so already. Whatever comes of
-    /// it is reported later.
+    /// Begins a connect request with the outcome of connect(2): connected, in progress or failed.
+    /// The result is reported later.
     pub(crate) fn begin_connect(
         &mut self,
         index: u32,
@@ -69,8 +70,8 @@ impl Engine {
         stream.connect.put(token);
         let watcher = stream.watcher;
         if outcome != Ok(true) {
-            // What the kernel said of the socket before does not hold any more. About a socket that
-            // is connected already it holds, and the kernel will not say it again.
+            // Readiness that the kernel has reported before does not hold any more. For a socket
+            // that is connected already it does, and the kernel will not report it again.
             self.driver.all_used_up(watcher);
         }
         self.requests.begin();
@@ -83,15 +84,15 @@ impl Engine {
         };
         if outcome != Ok(false) {
             self.stream_mut(index).delayed_error = outcome.err();
-            // The outcome is known, so the poller is asked for nothing, not even on behalf of writes
-            // that were waiting for room.
+            // The outcome is known, so there is nothing to wait for, not even for writes that were
+            // waiting for room.
             self.driver.unwant(watcher, Interest::WRITABLE);
             self.driver.feed(watcher, Pending::Fed);
         }
         Ok(())
     }
 
-    /// Finds out how connecting went. On failure the writes that waited for it fail too.
+    /// Finishes connecting. On failure the writes that waited for it fail too.
     pub(super) fn finish_connect(&mut self, index: u32, ready: Readiness) -> Stepped {
         let has_failed = ready.has_failed() || !self.driver.tells_errors();
         let result = match self.stream_mut(index).delayed_error.take() {
@@ -126,8 +127,8 @@ impl Engine {
         (Some(Event::Connect(token, result)), next)
     }
 
-    /// Lets others connect; [`Event::Connection`] follows for each. `EINVAL` if the stream
-    /// has no name that they could connect to.
+    /// Listens for connections; [`Event::Connection`] follows for each. `EINVAL` if the stream has
+    /// no address to connect to.
     pub fn stream_listen(&mut self, key: Key, backlog: i32) -> Result<(), Errno> {
         let index = self.open_stream(key)?;
         // Every attempt fails with the same error until the handle is bound to another address.
@@ -156,7 +157,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a connection from the kernel and tells the server.
+    /// Takes a connection from the kernel and notifies the front end.
     pub(super) fn accept_next(&mut self, index: u32, budget: Budget) -> Stepped {
         let again = Some(Step::Accept(budget));
         let Ok(fd) = self.raw_fd(index) else {
@@ -168,7 +169,7 @@ impl Engine {
                 let token = self.handles[self.stream(index).handle].token;
                 return (Some(Event::Connection(token, Ok(()))), again);
             }
-            // The last one has not been accepted yet.
+            // The front end has not accepted the last connection yet.
             let watcher = self.stream(index).watcher;
             self.driver.unwant(watcher, Interest::READABLE);
             return (None, None);
@@ -180,7 +181,7 @@ impl Engine {
                 return (Some(Event::Connection(token, Ok(()))), again);
             }
             Ok(Arrival::TurnedAway(error)) => Some(Event::TurnedAway(token, error)),
-            // No connection, or one that was aborted: the poller will say when there is another.
+            // No connection, or one that was aborted: the poller will report the next one.
             Err(Errno::EAGAIN | Errno::ECONNABORTED) => None,
             Err(error) => return (Some(Event::Connection(token, Err(error))), None),
         };
@@ -190,8 +191,9 @@ impl Engine {
         (event, None)
     }
 
-    /// How many connections a server may take now. The number doubles with each
-    /// turn in a row in which connections came, since accept(2) without a connection is a wasted call.
+    /// How many connections a server may take in this turn. The number doubles with each consecutive
+    /// turn with connections, and begins at one, since accept(2) without a connection is a wasted
+    /// call.
     pub(super) fn connections_at_once(&mut self, index: u32) -> Budget {
         let turn = self.driver.loop_count();
         let Some(extra) = self.known_extra(index) else {
@@ -207,8 +209,8 @@ impl Engine {
         Budget::at_most(backlog.at_once)
     }
 
-    /// Whether a TCP server may take several connections in one turn, which it does where they
-    /// come fast. It is better not to where several processes share a server evenly.
+    /// Sets whether a TCP server may take several connections in one turn, where they come fast.
+    /// Turn it off where processes share a listening socket, so that the load is even.
     pub fn tcp_simultaneous_accepts(&mut self, key: Key, enabled: bool) -> Result<(), Errno> {
         let index = self.open_stream(key)?;
         self.stream_extra(index)?.backlog.limit = match enabled {
@@ -234,9 +236,9 @@ impl Engine {
         }
     }
 
-    /// Sees to it that a connection waits to be accepted. `EAGAIN` if there is none:
-    /// [`Event::Connection`] says when there is. `EMFILE` or `ENFILE` if connections have been
-    /// turned away, since there are no descriptors left.
+    /// Takes a connection from the kernel unless one is pending. `EAGAIN` if there is none:
+    /// [`Event::Connection`] follows when there is. `EMFILE` or `ENFILE` if connections have been
+    /// closed, since there are no descriptors left.
     pub fn stream_prepare_accept(&mut self, server: Key) -> Result<(), Errno> {
         let index = self.open_stream(server)?;
         let stream = self.stream(index);
@@ -256,8 +258,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Has [`Event::Connection`] follow once more if a connection waits that nobody has accepted
-    /// when it came.
+    /// Requests [`Event::Connection`] once more if the front end has not accepted the pending
+    /// connection.
     pub fn stream_offer_again(&mut self, server: Key) -> Result<(), Errno> {
         let index = self.open_stream(server)?;
         let stream = self.stream(index);
@@ -269,7 +271,7 @@ impl Engine {
     }
 
     /// After the server's callback: takes the next connection, within the budget. If the callback
-    /// has not accepted, the loop does not ask for more.
+    /// has not accepted the last one, the server stops waiting for more.
     pub(super) fn accept_more(&mut self, index: u32, mut budget: Budget) -> Stepped {
         let stream = self.stream(index);
         if stream.accepted.is_some() {
@@ -289,10 +291,10 @@ impl Engine {
         }
     }
 
-    /// There are no descriptors left, as `why` says. Connections that nobody takes would keep
-    /// the loop spinning and their peers waiting, so they are taken with the descriptor held in
-    /// reserve and closed at once. The kernel reports the lack of descriptors before it looks
-    /// for a connection, so there may be none.
+    /// Closes all pending connections when there are no descriptors left, as `why` says. Left
+    /// pending, they would keep the loop busy and their peers waiting. So the descriptor held in
+    /// reserve is freed, and each connection accepted in its place and closed. The kernel reports
+    /// the lack of descriptors before it looks for a connection, so there may be none.
     #[cold]
     fn turn_away(&mut self, fd: RawFd, why: Errno) -> Result<Arrival, Errno> {
         if self.streams.reserve.take().is_none() {
@@ -316,8 +318,8 @@ impl Engine {
         arrival.ok_or(result)
     }
 
-    /// Gives the connection or passed descriptor that waits at `server` to `client`. `EAGAIN`
-    /// if none waits.
+    /// Gives the pending connection or passed descriptor of `server` to `client`. `EAGAIN` if none
+    /// is pending.
     pub fn stream_accept(&mut self, server: Key, client: Key) -> Result<(), Errno> {
         let server = self.open_stream(server)?;
         if self.stream(server).accepted.is_none() {
@@ -357,12 +359,12 @@ impl Engine {
         attached
     }
 
-    /// Takes what waits to be accepted.
+    /// Takes the pending connection or descriptor.
     pub(crate) fn take_accepted(&mut self, server: u32) -> Result<Descriptor, Errno> {
         self.stream_mut(server).accepted.take().ok_or(Errno::EAGAIN)
     }
 
-    /// Moves the next descriptor up. If there is none, the poller is asked for more.
+    /// Makes the next passed descriptor the pending one. If there is none, waits for more.
     pub(crate) fn next_accepted(&mut self, server: u32) {
         let next = self
             .known_extra(server)
@@ -371,12 +373,12 @@ impl Engine {
         stream.accepted = next;
         if stream.accepted.is_none() && (stream.is_listening() || stream.input.is_reading()) {
             let watcher = stream.watcher;
-            // It was watched before, so there is room for it.
+            // The descriptor was watched before, so this needs no memory.
             let _ = self.driver.want(watcher, Interest::READABLE);
         }
     }
 
-    /// How many descriptors that came over a pipe wait to be accepted, and the first.
+    /// How many descriptors that came over a pipe are pending, and the first of them.
     pub fn pending_descriptors(&self, key: Key) -> Result<(usize, Option<RawFd>), Errno> {
         let stream = self.stream(self.open_stream(key)?);
         let first = stream.accepted.as_ref().map(Descriptor::raw);
@@ -387,7 +389,7 @@ impl Engine {
         Ok((behind + usize::from(first.is_some()), first))
     }
 
-    /// The name that a connected or bound stream has, or its peer.
+    /// The address of a connected or bound stream, or that of its peer.
     pub fn stream_address(&self, key: Key, peer: bool) -> Result<Address, Errno> {
         let index = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         let stream = self.stream(index);

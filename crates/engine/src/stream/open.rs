@@ -1,4 +1,4 @@
-//! Opening a stream: where its descriptor comes from, and in which directions it is used.
+//! Opening a stream: its descriptor, and the directions in which it is used.
 
 use super::Engine;
 use crate::handle::HandleKind;
@@ -119,7 +119,7 @@ impl Engine {
             .is_ok_and(|stream| self.stream(stream).output.is_open)
     }
 
-    /// Makes the stream readable, for a front end that knows what the engine does not.
+    /// Makes the stream readable, for a front end that knows that its descriptor is.
     pub fn set_readable(&mut self, key: Key) {
         if let Ok(stream) = self.open_stream(key) {
             self.stream_mut(stream).open(true, false);
@@ -130,7 +130,7 @@ impl Engine {
     pub fn stream_set_blocking(&mut self, key: Key, blocking: bool) -> Result<(), Errno> {
         let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         if blocking {
-            // Edge-triggered, a stream would have to read until there is nothing, which would block.
+            // An edge-triggered stream has to read until `EAGAIN`; here that read would block.
             self.driver.follow_levels(self.stream(stream).watcher);
         }
         fd::set_nonblocking(self.raw_fd(stream)?, !blocking)?;

@@ -1,11 +1,11 @@
 //! UDP handles, and other sockets that carry datagrams.
 //!
-//! Receiving is a dialogue, as with streams: the engine hands out [`Event::Receive`], the
-//! front end finds room and calls [`Engine::udp_receive`] or, for several datagrams at once,
-//! [`Engine::udp_receive_batch`]. Sending is the engine's own business once it has the buffers.
+//! Receiving takes two steps, as with streams: the engine delivers [`Event::Receive`], and the front
+//! end finds room and calls [`Engine::udp_receive`] or, for several datagrams at once,
+//! [`Engine::udp_receive_batch`]. The engine sends by itself once it has the buffers.
 //!
-//! Sends are in one of two lists: `queue`, to be sent in order, and `done`, to be reported in
-//! order. Each is a request, which keeps the loop alive until it is reported, and none is
+//! A send is in one of two lists: `queue`, to be sent in order, or `done`, to be reported in
+//! order. Each send is a request, which keeps the loop alive until it is reported. No send is
 //! reported from within the call that made it. A handle is active while it receives or has
 //! sends in either list.
 //!
@@ -44,9 +44,9 @@ pub(crate) struct Udp {
     fd: Option<Descriptor>,
     /// The socket's address family.
     family: i32,
-    /// The socket tells a datagram's real length, which spares us the long way.
+    /// The socket reports a datagram's real length, so that a faster call can receive it.
     quick: bool,
-    /// The front end wants to hear once when it can send.
+    /// The front end wants one event when it can send.
     tells_writable: bool,
     connected: bool,
     receiving: Receiving,
@@ -61,7 +61,7 @@ pub(crate) struct Udp {
 enum Receiving {
     No,
     Yes,
-    /// Yes, but that alone does not make the handle active.
+    /// Receives, but that alone does not make the handle active.
     Quietly,
 }
 
@@ -82,7 +82,7 @@ impl Udps {
 }
 
 impl Engine {
-    /// Makes a UDP handle, with a socket if `family` says of which family.
+    /// Makes a UDP handle. If a family is given, makes its socket right away.
     pub fn udp_init(&mut self, token: Token, family: Option<i32>) -> Result<Key, Errno> {
         let socket = family.map(socket::udp_socket).transpose()?;
         let watcher = self.driver.add(-1, Owner::Udp(0))?;
@@ -130,7 +130,7 @@ impl Engine {
         &mut self.udps.slab[index]
     }
 
-    /// The UDP handle behind a key, if that is an open one.
+    /// The UDP handle of a key, if it is one and is not closing.
     fn open_udp(&self, key: Key) -> Result<u32, Errno> {
         match self.handles[self.handles.open(key)?].kind {
             Kind::Udp(udp) => Ok(udp),
@@ -144,7 +144,7 @@ impl Engine {
         self.udp_raw_fd(index)
     }
 
-    /// A hold on the handle's socket, which stays open until that is let go of.
+    /// Shares the handle's socket, which stays open until the share is dropped.
     pub fn udp_share_fd(&mut self, key: Key) -> Result<SharedFd, Errno> {
         let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
         let fd = self.udp_mut(index).fd.as_mut();
@@ -156,7 +156,7 @@ impl Engine {
         fd.map(Descriptor::raw).ok_or(Errno::EBADF)
     }
 
-    /// A handle is active while it has something to do.
+    /// Makes the handle active if it receives or has sends, and inactive otherwise.
     fn udp_update_active(&mut self, index: u32) {
         let udp = self.udp(index);
         let has_sends = !udp.queue.is_empty() || !udp.done.is_empty();
@@ -164,7 +164,7 @@ impl Engine {
         self.handles.set_active(udp.handle, active);
     }
 
-    /// Closes a handle's socket. What it was to send is cancelled in the closing phase.
+    /// Closes a handle's socket. The closing phase cancels its sends.
     pub(crate) fn release_udp(&mut self, handle: u32, index: u32) {
         self.driver.remove(self.udp(index).watcher);
         self.handles.set_active(handle, false);
@@ -175,8 +175,8 @@ impl Engine {
         udp.fd = None;
     }
 
-    /// Cancels the next send of a closed handle; `None` after the last, when the handle is
-    /// forgotten.
+    /// Cancels the next send of a closed handle. After the last one, removes the handle's state and
+    /// returns `None`.
     pub(crate) fn cancel_next_send(&mut self, index: u32) -> Option<Event> {
         self.fail_sends(index, Errno::ECANCELED);
         let event = self.report_send(index);

@@ -1,4 +1,4 @@
-//! Receiving: datagrams, and the errors that earlier ones have met with.
+//! Receiving datagrams, and the errors of datagrams sent earlier.
 
 use super::{Engine, Receiving};
 use crate::event::Event;
@@ -12,15 +12,15 @@ use blacklight_sys::socket::AF_INET;
 use std::mem::MaybeUninit;
 
 impl Engine {
-    /// Starts receiving: [`Event::Receive`] follows whenever there is something. A handle
-    /// without a socket gets one first, bound to a port of the kernel's choice. `EALREADY` if
-    /// the handle is receiving.
+    /// Starts receiving: [`Event::Receive`] follows whenever the socket is readable. If the handle
+    /// has no socket, makes one first, bound to a port of the kernel's choice. `EALREADY` if the
+    /// handle is receiving.
     pub fn udp_receive_start(&mut self, key: Key) -> Result<(), Errno> {
         self.start_receiving(key, Receiving::Yes)
     }
 
     /// As [`udp_receive_start`](Engine::udp_receive_start), but the handle does not become
-    /// active, for a front end that has a reason of its own to keep the loop alive.
+    /// active, for a front end that keeps the loop alive by other means.
     pub fn udp_receive_start_quietly(&mut self, key: Key) -> Result<(), Errno> {
         self.start_receiving(key, Receiving::Quietly)
     }
@@ -55,7 +55,7 @@ impl Engine {
         self.udp_update_active(index);
     }
 
-    /// The handle, if it is still to receive.
+    /// The handle; `EAGAIN` if it is not receiving.
     fn receiving_udp(&self, key: Key) -> Result<u32, Errno> {
         match self.open_udp(key) {
             Ok(index) if self.is_receiving(index) => Ok(index),
@@ -63,8 +63,8 @@ impl Engine {
         }
     }
 
-    /// Receives one datagram into `room`, in answer to [`Event::Receive`]. `EAGAIN` means
-    /// that there was none after all. Other errors are those of earlier datagrams.
+    /// Receives one datagram into `room`, in answer to [`Event::Receive`]. `EAGAIN` means that there
+    /// is none. Other errors are those of datagrams sent earlier.
     pub fn udp_receive<'a, 'b>(
         &mut self,
         key: Key,
@@ -80,7 +80,7 @@ impl Engine {
     }
 
     /// Receives one datagram into `room`, at any time. `EAGAIN` means that there is none: start
-    /// receiving to hear when there is.
+    /// receiving to be notified of the next.
     pub fn udp_try_receive<'a, 'b>(
         &mut self,
         key: Key,
@@ -94,7 +94,7 @@ impl Engine {
     }
 
     /// As [`udp_receive`](Engine::udp_receive), for several datagrams at once: `room` is cut
-    /// into pieces of `chunk` bytes. Says how many came into the `inbox`.
+    /// into pieces of `chunk` bytes. Returns how many datagrams are in the `inbox`.
     pub fn udp_receive_batch(
         &mut self,
         key: Key,
@@ -113,9 +113,8 @@ impl Engine {
         result
     }
 
-    /// Takes the next error off the socket's queue, in answer to [`Event::ReceiveError`], with
-    /// as much as fits into `room` of the datagram that met with it. `EAGAIN` means that there
-    /// is none.
+    /// Takes the next error off the socket's error queue, in answer to [`Event::ReceiveError`], with
+    /// as much of the failed datagram as fits into `room`. `EAGAIN` means that there is none.
     pub fn udp_receive_error(&mut self, key: Key, room: Room<'_>) -> Result<Report, Errno> {
         let index = self.receiving_udp(key)?;
         let fd = self.udp_raw_fd(index)?;
@@ -124,10 +123,10 @@ impl Engine {
         result
     }
 
-    /// Errors keep a socket ready until somebody takes them. Where nobody receives, and sends
-    /// are waiting for the socket, that would keep the loop turning for nothing.
+    /// Discards queued errors if the handle does not receive and has queued sends. A socket stays
+    /// ready while it has errors, so that the loop would turn in vain.
     #[cold]
-    pub(super) fn discard_unheard_errors(&mut self, index: u32) {
+    pub(super) fn discard_errors(&mut self, index: u32) {
         if self.is_receiving(index) || self.udp(index).queue.is_empty() {
             return;
         }
@@ -142,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// Ends receiving because the descriptor is of no use.
+    /// Stops receiving because the descriptor is unusable.
     pub(super) fn receiving_failed(&mut self, index: u32, error: Errno) -> Option<Event> {
         if !self.is_receiving(index) {
             return None;

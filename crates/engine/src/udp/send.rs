@@ -1,13 +1,13 @@
-//! Sending.
+//! Sending datagrams.
 //!
-//! A datagram is sent at once if no other is before it. Those that follow before the first has
-//! been reported are queued, and go together in the next pending phase; those that the kernel
-//! has no room for wait for the poller. So a handle with sends in either list is fed, waits
-//! for writability, or is being dealt with by a cursor.
+//! A datagram is sent at once if the handle has no other send. Datagrams that follow before the
+//! first has been reported are queued and sent together in the next pending phase; those that the
+//! kernel has no room for wait for the poller. So a handle with sends in either list is fed, waits
+//! for writability, or has the current cursor.
 //!
 //! Finished sends are reported in pending phases, of which a turn has a bounded number, and a flush
-//! makes a bounded number of calls: a program that sends again and again from its callback, or
-//! queues very many datagrams, does not starve other handles.
+//! makes a bounded number of calls. So a program that sends again from each callback, or queues very
+//! many datagrams, does not starve other handles.
 
 use super::{Engine, Udp, Udps};
 use crate::driver::Pending;
@@ -26,7 +26,7 @@ use std::io::IoSlice;
 pub(super) struct Send {
     token: Token,
     bytes: usize,
-    /// Nothing, where the datagram was sent before it could be queued.
+    /// `None` once the datagram has been sent or has failed.
     buffers: Option<Buffers>,
     to: Option<Address>,
     result: Result<(), Errno>,
@@ -46,8 +46,7 @@ impl Linked for Send {
 }
 
 impl Engine {
-    /// Whether a datagram with such a destination can be sent, after giving the handle a
-    /// socket if it has none.
+    /// Checks that the handle can send to this destination. If it has no socket, makes one.
     fn prepare_to_send(&mut self, index: u32, to: Option<AddressRef<'_>>) -> Result<(), Errno> {
         match (self.udp(index).connected, to) {
             (true, Some(_)) => Err(Errno::EISCONN),
@@ -57,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// Counts a new send, which is a request of the handle's.
+    /// Counts a new send as a request.
     fn count_send(&mut self, index: u32, bytes: usize) {
         let udp = self.udp_mut(index);
         udp.queued_bytes += bytes;
@@ -66,12 +65,12 @@ impl Engine {
         self.requests.begin();
     }
 
-    /// Sends a datagram, to `to` or to whom the handle is connected, if it can go at once.
-    /// [`Event::Send`] then follows with `token`, and the buffers are of no more interest. If
-    /// it cannot, the answer is false: use [`udp_send_later`](Engine::udp_send_later) then.
+    /// Sends a datagram, to `to` or to the peer that the handle is connected to, if it can be sent
+    /// at once. [`Event::Send`] then follows with `token`, and the buffers are no longer needed. If
+    /// not, returns false: use [`udp_send_later`](Engine::udp_send_later) then.
     ///
     /// `EISCONN` if the handle is connected and there is a destination, `EDESTADDRREQ` if
-    /// neither is so. A handle without a socket gets one, bound to a port of the kernel's
+    /// neither is so. If the handle has no socket, makes one, bound to a port of the kernel's
     /// choice.
     pub fn udp_send(
         &mut self,
@@ -88,7 +87,7 @@ impl Engine {
         }
         let fd = self.udp_raw_fd(index)?;
         let bytes = buffers.bytes();
-        // Room for the report comes first: what has been sent cannot be taken back.
+        // Memory for the report is allocated first, since sending cannot be undone.
         let send = self.udps.sends.insert(Send {
             token,
             bytes,
@@ -114,8 +113,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Queues a datagram behind all that were sent before. [`Event::Send`] follows with
-    /// `token`. Errors are those of [`udp_send`](Engine::udp_send).
+    /// Queues a datagram after all others. [`Event::Send`] follows with `token`. Errors are those of
+    /// [`udp_send`](Engine::udp_send).
     pub fn udp_send_later(
         &mut self,
         key: Key,
@@ -137,7 +136,7 @@ impl Engine {
         let udp = self.udp(index);
         let watcher = udp.watcher;
         if udp.queue.is_empty() && udp.done.is_empty() {
-            // Nothing is before it, so it is the kernel that had no room.
+            // The handle has no other sends, so `udp_send` has failed for want of room.
             if let Err(error) = self.driver.want(watcher, Interest::WRITABLE) {
                 self.udps.sends.remove(send.index);
                 return Err(error);
@@ -151,7 +150,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends a datagram if it can go at once, and says how many bytes it had. `EAGAIN` if it
+    /// Sends a datagram if it can be sent at once. Returns its length in bytes. `EAGAIN` if it
     /// cannot, or if other sends have not been reported yet.
     pub fn udp_try_send(
         &mut self,
@@ -177,8 +176,8 @@ impl Engine {
         Buffers::lend(slices, |buffers| self.udp_try_send(key, buffers, to))
     }
 
-    /// Has [`Event::Writable`] follow, once, when all that was queued is sent and reported and
-    /// the kernel takes more. The handle does not keep the loop alive for it.
+    /// Requests one [`Event::Writable`], which follows when all sends are reported and the kernel has
+    /// room. The request does not keep the loop alive.
     pub fn udp_want_writable(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
         self.driver
@@ -187,9 +186,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends as many of the datagrams as can go at once, and says how many those were. The
-    /// error is the first one's. `EINVAL` if the handle has no socket; whether the
-    /// destinations [fit](Engine::udp_is_connected) is up to the caller.
+    /// Sends as many of the datagrams as can be sent at once, and returns how many. An error is that
+    /// of the first datagram. `EINVAL` if the handle has no socket. The caller ensures that
+    /// destinations are given if and only if the handle is not
+    /// [connected](Engine::udp_is_connected).
     pub fn udp_try_send_batch(
         &mut self,
         key: Key,
@@ -205,7 +205,7 @@ impl Engine {
         sent.map_err(Errno::full_is_again)
     }
 
-    /// The socket, if no send is in progress that a new datagram would overtake.
+    /// The socket; `EAGAIN` if there are sends that a new datagram would overtake.
     fn udp_free_fd(&self, index: u32) -> Result<RawFd, Errno> {
         let udp = self.udp(index);
         if !udp.queue.is_empty() || !udp.done.is_empty() {
@@ -226,7 +226,7 @@ impl Engine {
         )
     }
 
-    /// Sends what can be sent of the queue.
+    /// Sends as much of the queue as possible.
     #[inline]
     pub(super) fn flush_sends(&mut self, index: u32) {
         if !self.udp(index).queue.is_empty() {
@@ -234,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// Apart, since a batch takes much of the stack, and most sends need none.
+    /// Out of line, since a batch takes much stack, and most sends need no batch.
     #[inline(never)]
     fn flush_queue(&mut self, index: u32) {
         let Ok(fd) = self.udp_raw_fd(index) else {
@@ -251,7 +251,7 @@ impl Engine {
             match self.send_batch(index, fd) {
                 Ok(sent) => self.finish_sends(index, sent, Ok(())),
                 Err(error) if error.is_full() => return self.await_room_to_send(index),
-                // The error is the first one's; those behind it are tried again.
+                // The error is that of the first datagram; the others are tried again.
                 Err(error) => self.finish_sends(index, 1, Err(error)),
             }
         }
@@ -265,7 +265,7 @@ impl Engine {
         }
     }
 
-    /// Sends from the front of the queue once, and says how many went.
+    /// Sends a batch from the front of the queue by one call. Returns how many were sent.
     fn send_batch(&mut self, index: u32, fd: RawFd) -> Result<usize, Errno> {
         let Udps { slab, sends } = &self.udps;
         self.driver.send(fd, BATCH, |count| {
@@ -275,12 +275,12 @@ impl Engine {
                     outbox.push(buffers, send.to.as_ref().map(AddressRef::from));
                 }
             }
-            debug_assert!(!outbox.is_empty(), "what is queued has buffers");
+            debug_assert!(!outbox.is_empty(), "a queued send has buffers");
             outbox.send(fd)
         })
     }
 
-    /// Moves sends from the front of the queue to those that are done.
+    /// Moves sends from the front of the queue to the list `done`.
     fn finish_sends(&mut self, index: u32, count: usize, result: Result<(), Errno>) {
         let Udps { slab, sends } = &mut self.udps;
         let Udp { queue, done, .. } = &mut slab[index];
@@ -294,13 +294,13 @@ impl Engine {
         }
     }
 
-    /// Ends all queued sends.
+    /// Finishes all queued sends with an error.
     pub(super) fn fail_sends(&mut self, index: u32, error: Errno) {
         let count = self.udp(index).queue.len() as usize;
         self.finish_sends(index, count, Err(error));
     }
 
-    /// The next finished send, forgotten.
+    /// Removes the next finished send and returns its event.
     pub(super) fn report_send(&mut self, index: u32) -> Option<Event> {
         let Udps { slab, sends } = &mut self.udps;
         let udp = &mut slab[index];
@@ -317,8 +317,8 @@ impl Engine {
         Some(Event::Send(token, result, bytes))
     }
 
-    /// When all is reported: stops waiting for room if nothing is queued, and tells the front end
-    /// if it has asked to hear of that.
+    /// Ends a turn's reports: stops waiting for room if nothing is queued, and returns
+    /// [`Event::Writable`] if the front end has requested it.
     pub(super) fn after_reports(&mut self, index: u32) -> Option<Event> {
         let udp = self.udp(index);
         let is_free = udp.queue.is_empty();

@@ -1,9 +1,9 @@
-//! The socket of a UDP handle: where it comes from, its names and its options.
+//! The socket of a UDP handle: its creation, its addresses and its options.
 //!
-//! A handle may live without a socket until it needs one. It then gets one of the family
-//! that is asked for, bound to all interfaces and a port of the kernel's choice. A socket that
-//! a program opens a handle with is taken as it is, bound or not: nothing here remembers
-//! whether it was, so the kernel's word is the only one.
+//! A handle has no socket until it needs one. It then makes one of the family that the operation
+//! needs, bound to all interfaces and a port of the kernel's choice. A socket that the program
+//! supplies may be bound or not: the engine does not record which, and relies on the kernel's
+//! errors.
 
 use super::Engine;
 use crate::slab::{Key, NIL};
@@ -13,23 +13,23 @@ use blacklight_sys::multicast::{self, Group, Interface};
 use blacklight_sys::socket::{self, AF_INET, AF_INET6, Address};
 use blacklight_sys::{Errno, RawFd};
 
-/// Who else may have a socket's address.
+/// Whether other sockets may bind to a socket's address.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct UdpReuse {
-    /// Other sockets with this option may bind to it, and the last one to do so receives.
+    /// Other sockets with this option may, and the last one to do so receives.
     pub address: bool,
-    /// Other sockets with this option may bind to it, and they share what comes.
+    /// Other sockets with this option may, and the datagrams are distributed among them.
     pub port: bool,
 }
 
 /// How to bind a UDP socket.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct UdpBind {
-    /// Takes IPv6 only, where the default is both.
+    /// Receives IPv6 only, where the default is both.
     pub ipv6_only: bool,
-    /// Who else may have the address.
+    /// Whether other sockets may bind to the address.
     pub reuse: UdpReuse,
-    /// Reports what becomes of datagrams on their way.
+    /// Reports errors that sent datagrams meet with on their way.
     pub errors: bool,
 }
 
@@ -53,7 +53,7 @@ impl UdpReuse {
     }
 }
 
-/// A number that has to be one byte.
+/// A number that must fit into one byte.
 fn byte(value: i32) -> Result<i32, Errno> {
     u8::try_from(value)
         .map(i32::from)
@@ -61,7 +61,7 @@ fn byte(value: i32) -> Result<i32, Errno> {
 }
 
 impl Engine {
-    /// Gives a handle that has none its socket.
+    /// Gives a socket to a handle that has none.
     pub(super) fn udp_attach(
         &mut self,
         index: u32,
@@ -86,8 +86,7 @@ impl Engine {
         self.udp_attach(index, socket, family, true)
     }
 
-    /// Makes sure that the handle has a socket; a new one is bound to a port of the kernel's
-    /// choice.
+    /// If the handle has no socket, makes one, bound to a port of the kernel's choice.
     pub(super) fn udp_ensure_bound(
         &mut self,
         index: u32,
@@ -141,7 +140,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Binds the handle, after giving it a socket of the address' family if it has none.
+    /// Binds the handle. If it has no socket, makes one of the address' family first.
     pub fn udp_bind(&mut self, key: Key, address: &Address, options: UdpBind) -> Result<(), Errno> {
         let index = self.open_udp(key)?;
         if options.ipv6_only && address.family() != AF_INET6 {
@@ -168,8 +167,8 @@ impl Engine {
         }
     }
 
-    /// Connects the handle: all that is sent goes to that address, and nothing is received
-    /// from others. `EISCONN` if it is connected.
+    /// Connects the handle: all sends go to this address, and the socket receives from no other.
+    /// `EISCONN` if it is connected.
     pub fn udp_connect(&mut self, key: Key, address: &Address) -> Result<(), Errno> {
         let index = self.open_udp(key)?;
         if self.udp(index).connected {
@@ -214,21 +213,21 @@ impl Engine {
         }
     }
 
-    /// Joins a multicast group or leaves it. A handle without a socket gets one first.
+    /// Joins a multicast group or leaves it. If the handle has no socket, makes one first.
     pub fn udp_set_membership(&mut self, key: Key, group: Group, join: bool) -> Result<(), Errno> {
         self.udp_prepare_membership(key, matches!(group, Group::V6 { .. }))?;
         multicast::set_membership(self.udp_fd(key)?, group, join)
     }
 
-    /// Gives a handle without a socket one that can join groups, bound to a port of the
-    /// kernel's choice that others may have as well.
+    /// If the handle has no socket, makes one that can join groups, bound to a port of the kernel's
+    /// choice that other sockets may share.
     pub fn udp_prepare_membership(&mut self, key: Key, v6: bool) -> Result<(), Errno> {
         let index = self.open_udp(key)?;
         let family = if v6 { AF_INET6 } else { AF_INET };
         self.udp_ensure_bound(index, family, true)
     }
 
-    /// Chooses the interface from which multicast goes out; `None` leaves it to the kernel.
+    /// Sets the interface for outgoing multicast; `None` leaves the choice to the kernel.
     pub fn udp_set_multicast_interface(
         &mut self,
         key: Key,
@@ -249,7 +248,7 @@ impl Engine {
         datagram::set_udp_option(fd, family, option, value)
     }
 
-    /// How many hops datagrams may take, from 1 to 255.
+    /// Sets how many hops datagrams may take, from 1 to 255.
     pub fn udp_set_ttl(&mut self, key: Key, ttl: i32) -> Result<(), Errno> {
         match byte(ttl)? {
             0 => Err(Errno::EINVAL),
@@ -257,17 +256,18 @@ impl Engine {
         }
     }
 
-    /// How many hops multicast may take, up to 255.
+    /// Sets how many hops multicast may take, up to 255.
     pub fn udp_set_multicast_ttl(&mut self, key: Key, ttl: i32) -> Result<(), Errno> {
         self.set_udp_option(key, UdpOption::MulticastTtl, byte(ttl)?)
     }
 
-    /// Whether multicast comes back to this machine's own members, as 0 or another byte.
+    /// Sets whether members on this machine receive its own multicast: no if `on` is 0, yes for any
+    /// other byte.
     pub fn udp_set_multicast_loop(&mut self, key: Key, on: i32) -> Result<(), Errno> {
         self.set_udp_option(key, UdpOption::MulticastLoop, byte(on)?.min(1))
     }
 
-    /// Whether datagrams may go to all of a network.
+    /// Sets whether the socket may send to broadcast addresses.
     pub fn udp_set_broadcast(&mut self, key: Key, on: bool) -> Result<(), Errno> {
         self.set_udp_option(key, UdpOption::Broadcast, i32::from(on))
     }

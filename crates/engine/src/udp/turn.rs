@@ -1,13 +1,12 @@
-//! A UDP handle's turn: the steps that one readiness, or one pending callback, leads to.
+//! A UDP handle's turn: the steps that follow one readiness event or one pending callback.
 //!
 //! ```text
 //!   Receive ─► Errors ─► Send ─► Report ─► over
 //!   Broken ────────────────────► Report
 //! ```
 //!
-//! The turn stands at a [`Step`] whenever an event of it has been handed out. The callback may
-//! stop the handle, and the next step finds it as it then is. A callback that closes the handle
-//! ends the turn.
+//! The cursor stores the current [`Step`] while a callback of the turn runs. If the callback stops
+//! the handle, the next step sees that. If the callback closes the handle, the turn ends.
 
 use super::{Engine, Receiving};
 use crate::driver::Pending;
@@ -16,34 +15,34 @@ use crate::progress::{InHand, Intake};
 use crate::readiness::{Interest, Readiness};
 use blacklight_sys::Errno;
 
-/// Where the turn of one handle stands.
+/// The progress of one handle's turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     udp: u32,
-    /// What the poller has said.
+    /// The readiness that the poller has reported.
     ready: Readiness,
     step: Step,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The descriptor cannot be watched, or is none.
+    /// The descriptor cannot be watched, or is closed.
     Broken(Errno),
-    /// Datagrams are received.
+    /// The front end receives datagrams.
     Receive(Intake),
-    /// Errors that earlier datagrams have met with are received.
+    /// The front end receives errors of datagrams sent earlier.
     Errors(Intake),
     Send,
-    /// This many finished sends are to be reported; those that finish meanwhile wait for the next
+    /// This many finished sends are left to report. Sends that finish meanwhile wait for the next
     /// turn.
     Report(u32),
 }
 
-/// What a step hands out, and the step that follows; none at the end of the turn.
+/// The event of a step, if any, and the next step; `None` ends the turn.
 type Stepped = (Option<Event>, Option<Step>);
 
 impl Engine {
-    /// Begins a handle's turn with what the poller says of it.
+    /// Begins a handle's turn with the readiness that the poller has reported.
     #[inline]
     pub(crate) fn udp_ready(&mut self, udp: u32, ready: Readiness) -> Cursor {
         let step = if ready.contains(Readiness::CLOSED) {
@@ -65,14 +64,14 @@ impl Engine {
         Cursor { udp, ready, step }
     }
 
-    /// Goes on with a handle's turn up to the next thing to call, or to its end.
+    /// Continues a handle's turn up to its next event or its end.
     pub(crate) fn next_of_udp(&mut self, mut cursor: Cursor) -> Option<Event> {
         let index = cursor.udp;
         loop {
             let (event, next) = match cursor.step {
                 Step::Broken(error) => self.break_udp(index, error),
-                Step::Receive(intake) => self.tell_to_receive(&cursor, intake),
-                Step::Errors(intake) => self.tell_to_receive_errors(index, intake),
+                Step::Receive(intake) => self.next_receive(&cursor, intake),
+                Step::Errors(intake) => self.next_receive_error(index, intake),
                 Step::Send => self.send_queued(&cursor),
                 Step::Report(left) => self.report_next_send(index, left),
             };
@@ -88,9 +87,9 @@ impl Engine {
         }
     }
 
-    /// The descriptor is of no use: whatever waits for it fails.
+    /// The descriptor is unusable: all queued sends fail, and receiving ends.
     fn break_udp(&mut self, index: u32, error: Errno) -> Stepped {
-        // The poller will not say when there is room. A send that is made now is tried at once.
+        // The poller will not report room. The next send is tried at once.
         self.driver
             .unwant(self.udp(index).watcher, Interest::WRITABLE);
         self.fail_sends(index, error);
@@ -98,9 +97,9 @@ impl Engine {
         (self.receiving_failed(index, error), Some(reports))
     }
 
-    /// Has the front end receive, as long as there is more and the turn's budget is not spent.
+    /// Lets the front end receive, while there is more and the turn's budget is not spent.
     #[inline(always)]
-    fn tell_to_receive(&mut self, cursor: &Cursor, mut intake: Intake) -> Stepped {
+    fn next_receive(&mut self, cursor: &Cursor, mut intake: Intake) -> Stepped {
         let udp = self.udp(cursor.udp);
         if udp.receiving != Receiving::No && intake.goes_on() {
             let event = Event::Receive(self.handles[udp.handle].token);
@@ -112,8 +111,8 @@ impl Engine {
         }
     }
 
-    /// As [`tell_to_receive`](Engine::tell_to_receive), for errors.
-    fn tell_to_receive_errors(&mut self, index: u32, mut intake: Intake) -> Stepped {
+    /// As [`next_receive`](Engine::next_receive), for errors.
+    fn next_receive_error(&mut self, index: u32, mut intake: Intake) -> Stepped {
         let udp = self.udp(index);
         if udp.receiving != Receiving::No && intake.goes_on() {
             let event = Event::ReceiveError(self.handles[udp.handle].token);
@@ -130,7 +129,7 @@ impl Engine {
         }
         self.flush_sends(index);
         if cursor.ready.contains(Readiness::ERROR) {
-            self.discard_unheard_errors(index);
+            self.discard_errors(index);
         }
         (None, Some(Step::Report(self.udp(index).done.len())))
     }
@@ -145,8 +144,8 @@ impl Engine {
         (self.after_reports(index), None)
     }
 
-    /// The front end has received this many datagrams or errors in answer to [`Event::Receive`]
-    /// or [`Event::ReceiveError`]. Anything else than one ends the attempts of this turn.
+    /// Records that the front end has received this many datagrams or errors in answer to
+    /// [`Event::Receive`] or [`Event::ReceiveError`].
     #[inline]
     pub(super) fn note_received(&mut self, index: u32, count: u32) {
         if let InHand::Udp(cursor) = &mut self.in_hand
