@@ -63,8 +63,8 @@ pub(crate) const GROUP: u32 = if cfg!(all(test, loom)) { 2 } else { u64::BITS };
 #[derive(Debug)]
 pub(crate) struct Group {
     /// Cells that have been sent to.
-    pub(crate) noted: AtomicU64,
-    /// Cells that the loop has taken from `noted` and not delivered yet. Only the loop writes it.
+    pub(crate) sent: AtomicU64,
+    /// Cells that the loop has taken from `sent` and not delivered yet. Only the loop writes it.
     pub(crate) taken: AtomicU64,
     /// The group that the loop delivers next. Only the loop uses it.
     pub(crate) next: AtomicU32,
@@ -74,7 +74,7 @@ pub(crate) struct Group {
 impl Default for Group {
     fn default() -> Group {
         Group {
-            noted: AtomicU64::default(),
+            sent: AtomicU64::default(),
             taken: AtomicU64::default(),
             next: AtomicU32::default(),
             cells: std::array::from_fn(|_| Cell::default()),
@@ -93,7 +93,7 @@ impl Group {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) groups: Box<[Group]>,
-    /// A word for each bank, with a bit for each group that has something noted. A segment of one
+    /// A word for each bank, with a bit for each group that has sends. A segment of one
     /// bank has no such word: scanning so few groups costs less than maintaining their bits.
     pub(crate) banks: Box<[AtomicU64]>,
 }
@@ -159,7 +159,7 @@ pub(crate) const SLEEPS: u64 = 2;
 /// What a loop shares with its senders; see the module.
 #[derive(Debug)]
 pub struct Mailbox {
-    /// A bit for each segment that has something noted.
+    /// A bit for each segment that has sends.
     pub(crate) top: AtomicU32,
     /// The top of the stack of completed requests.
     pub(crate) completed: AtomicU32,
@@ -222,14 +222,14 @@ impl Mailbox {
             return;
         };
         if before & MARKED == 0 {
-            group.noted.fetch_or(bit, SeqCst);
-        } else if group.noted.load(SeqCst) & bit == 0 {
+            group.sent.fetch_or(bit, SeqCst);
+        } else if group.sent.load(SeqCst) & bit == 0 {
             // The loop clears `taken` before it clears the mark. So the mark that this send found
             // is pending, and the loop does not sleep before it has delivered it.
             if group.taken.load(SeqCst) & bit != 0 {
                 return;
             }
-            group.noted.fetch_or(bit, SeqCst);
+            group.sent.fetch_or(bit, SeqCst);
         }
         if let Some(bank) = segment.banks.get(at / GROUP as usize) {
             let bit = 1 << (at as u32 % GROUP);

@@ -72,9 +72,7 @@ impl Receiver {
     }
 
     fn cell(&self, cell: u32) -> &Cell {
-        self.mailbox
-            .cell(cell)
-            .expect("a cell that was handed out exists")
+        self.mailbox.cell(cell).expect("an allocated cell exists")
     }
 
     pub(crate) fn allocate(&mut self, token: Token) -> Result<Ticket, Errno> {
@@ -346,10 +344,10 @@ const RETIRED: u64 = u64::MAX;
 /// further sends to it coalesce with the one that was taken.
 #[inline]
 fn take(group: &Group, number: u32, chain: &mut u32) {
-    let noted = group.noted.load(SeqCst);
-    if noted != 0 {
-        group.taken.store(noted, Relaxed);
-        group.noted.fetch_and(!noted, SeqCst);
+    let sent = group.sent.load(SeqCst);
+    if sent != 0 {
+        group.taken.store(sent, Relaxed);
+        group.sent.fetch_and(!sent, SeqCst);
         group.next.store(*chain, Relaxed);
         *chain = number;
     }
@@ -459,14 +457,14 @@ mod tests {
     #[test]
     fn a_send_that_a_fork_interrupted_does_not_block_later_sends_in_the_child() {
         let mut receiver = Receiver::new().unwrap();
-        let [marked, noted] = [1, 2].map(|token| receiver.allocate(Token(token)).unwrap());
+        let [marked, sent] = [1, 2].map(|token| receiver.allocate(Token(token)).unwrap());
         receiver.cell(marked.cell).state.fetch_or(MARKED, SeqCst);
-        receiver.cell(noted.cell).state.fetch_or(MARKED, SeqCst);
+        receiver.cell(sent.cell).state.fetch_or(MARKED, SeqCst);
         let group = &receiver.mailbox.segment(0).groups[0];
-        group.noted.fetch_or(1 << noted.cell, SeqCst);
+        group.sent.fetch_or(1 << sent.cell, SeqCst);
         receiver.process = receiver.process.wrapping_sub(1);
         receiver.fork().unwrap();
-        for ticket in [marked, noted] {
+        for ticket in [marked, sent] {
             receiver.mailbox.send(ticket);
         }
         receiver.collect();
@@ -492,7 +490,7 @@ mod tests {
                 state.fetch_or(MARKED, SeqCst);
                 if preempted_after > 1 {
                     let bit = 1 << (ticket.cell % 64);
-                    segment.groups[at].noted.fetch_or(bit, SeqCst);
+                    segment.groups[at].sent.fetch_or(bit, SeqCst);
                 }
                 if preempted_after > 2 {
                     segment.banks[at / 64].fetch_or(1 << (at % 64), SeqCst);
@@ -521,7 +519,7 @@ mod tests {
         let (number, at) = locate(ticket.cell / 64);
         let segment = receiver.mailbox.segment(number);
         let group = &segment.groups[at];
-        group.noted.fetch_or(1 << (ticket.cell % 64), SeqCst);
+        group.sent.fetch_or(1 << (ticket.cell % 64), SeqCst);
         segment.banks[at / 64].fetch_or(1 << (at % 64), SeqCst);
         receiver.mailbox.top.fetch_or(1 << number, SeqCst);
     }

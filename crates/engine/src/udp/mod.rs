@@ -47,7 +47,7 @@ pub(crate) struct Udp {
     /// The socket reports a datagram's real length, so that a faster call can receive it.
     quick: bool,
     /// The front end wants one event when it can send.
-    tells_writable: bool,
+    wants_writable_event: bool,
     connected: bool,
     receiving: Receiving,
     queue: List,
@@ -92,7 +92,7 @@ impl Engine {
             fd: None,
             family: 0,
             quick: false,
-            tells_writable: false,
+            wants_writable_event: false,
             connected: false,
             receiving: Receiving::No,
             queue: List::EMPTY,

@@ -182,7 +182,7 @@ impl Engine {
         let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
         self.driver
             .want(self.udp(index).watcher, Interest::WRITABLE)?;
-        self.udp_mut(index).tells_writable = true;
+        self.udp_mut(index).wants_writable_event = true;
         Ok(())
     }
 
@@ -327,7 +327,7 @@ impl Engine {
         }
         self.udp_update_active(index);
         let udp = self.udp_mut(index);
-        let tells = is_free && udp.done.is_empty() && std::mem::take(&mut udp.tells_writable);
+        let tells = is_free && udp.done.is_empty() && std::mem::take(&mut udp.wants_writable_event);
         tells.then(|| Event::Writable(self.handles[self.udp(index).handle].token))
     }
 }
