@@ -257,7 +257,7 @@ impl Engine {
         }
     }
 
-    /// Asks the poller to say when the queue can be sent.
+    /// Waits for the poller to report room for the queue.
     fn await_room_to_send(&mut self, index: u32) {
         let watcher = self.udp(index).watcher;
         if let Err(error) = self.driver.want(watcher, Interest::WRITABLE) {
