@@ -1,6 +1,6 @@
 //! Blacklight's event loop: phases, handles and pollers.
 //!
-//! The engine calls nobody back and contains no unsafe code. A front end makes handles,
+//! The engine never calls back and contains no unsafe code. A front end makes handles,
 //! asks for the [next](Engine::next) [`Event`] and calls whatever that means to its user,
 //! at a time when nothing of the engine is borrowed; see [`Engine`] for an example.
 //!

@@ -22,7 +22,7 @@ impl Requests {
         self.end_all(1);
     }
 
-    /// Counts requests as over that nobody will hear of, because they are the parent process's.
+    /// Counts requests as over that are the parent process's, and are never reported here.
     #[inline]
     pub(crate) fn end_all(&mut self, requests: u32) {
         debug_assert!(requests <= self.0, "a request ends twice");
