@@ -14,12 +14,14 @@ mod dialects;
 mod expected;
 mod facts;
 mod headers;
+mod layouts;
 mod preprocessed;
 mod symbols;
 mod types;
 
 use crate::library::Library;
 use crate::original::Original;
+use crate::target::Target;
 use crate::workspace;
 use anyhow::{Result, bail};
 use facts::{Comparison, Kind};
@@ -39,6 +41,9 @@ pub(crate) struct Options {
     /// Leave the library alone; nothing but the headers has to compile then.
     #[arg(long)]
     headers_only: bool,
+    /// Compile for another machine or C library, by its compiler.
+    #[arg(long, conflicts_with = "bless")]
+    target: Option<Target>,
     /// The library to look at: `ours`, `original`, or a path.
     #[arg(long, default_value_t = Library::Ours)]
     library: Library,
@@ -49,22 +54,34 @@ pub(crate) fn run(options: Options) -> Result<()> {
     if options.bless && options.library != Library::Ours {
         bail!("only what our own library exports can be blessed");
     }
-    let original = Original::obtain()?;
+    let original = Original::obtain_for(options.target)?;
     let mut faults = 0;
 
-    let scratch = workspace::target_subdir("abi")?;
-    let comparisons =
-        headers::compare_directories(&original.include_dir(), &workspace::include_dir(), &scratch)?;
+    let name = options.target.map_or("", Target::triple);
+    let scratch = workspace::target_subdir(Path::new("abi").join(name))?;
+    let comparisons = headers::compare_directories(
+        original.compiler(),
+        &original.include_dir(),
+        &workspace::include_dir(),
+        &scratch,
+    )?;
     for (dialect, comparison) in &comparisons {
         faults += print_differences(dialect, comparison);
     }
-    let (compilations, objections) = dialects::check(&workspace::include_dir(), &scratch)?;
-    faults += objections.len();
-    for objection in &objections {
-        println!("compilers object to {objection}");
+    let mut summary = summarise_headers(&comparisons);
+    let asserted = layouts::check(original.compiler(), &original.include_dir(), &scratch)?;
+    summary.push_str(&format!("layouts: {asserted} asserted, all true in C"));
+    // These do not depend on the machine.
+    if options.target.is_none() {
+        let (compilations, objections) = dialects::check(&workspace::include_dir(), &scratch)?;
+        faults += objections.len();
+        for objection in &objections {
+            println!("compilers object to {objection}");
+        }
+        let compile = compilations - objections.len();
+        summary.push_str(&format!("; dialects: {compile} of {compilations} compile"));
+        faults += judge_binding(options.bless, &scratch)?;
     }
-    faults += judge_binding(options.bless, &scratch)?;
-    let mut summary = summarise_headers(&comparisons, compilations, objections.len());
 
     if !options.headers_only {
         let theirs = Exports::read(&original.library()?)?;
@@ -125,11 +142,7 @@ fn print_differences(dialect: &str, comparison: &Comparison) -> usize {
     comparison.differences.len()
 }
 
-fn summarise_headers(
-    comparisons: &[(&str, Comparison)],
-    compilations: usize,
-    objections: usize,
-) -> String {
+fn summarise_headers(comparisons: &[(&str, Comparison)]) -> String {
     let count = |kind: Kind| {
         let same = comparisons
             .first()
@@ -140,11 +153,7 @@ fn summarise_headers(
             .sum();
         format!("{kind}: {same} same, {differ} differ; ")
     };
-    let counts: String = Kind::ALL.into_iter().map(count).collect();
-    format!(
-        "{counts}dialects: {} of {compilations} compile",
-        compilations - objections
-    )
+    Kind::ALL.into_iter().map(count).collect()
 }
 
 /// What is to be said about a library.

@@ -14,6 +14,8 @@ mod debian;
 pub(crate) mod loaded;
 mod registries;
 
+pub(crate) use registries::PYTHON;
+
 use crate::library::{self, Library};
 use crate::original::Original;
 use crate::{selection, workspace};
@@ -67,6 +69,17 @@ pub(crate) fn official_node() -> Result<PathBuf> {
     registries::unpack(Carrier::Node(catalogue::NEWEST_NODE))
 }
 
+/// Where the newest of Node's own builds for 64-bit ARM lies.
+pub(crate) fn official_node_for_arm() -> Result<PathBuf> {
+    registries::node_for_arm()
+}
+
+/// Where Node's own build of that name among the clients lies.
+pub(crate) fn node(name: &str) -> Result<PathBuf> {
+    let root = provide(name)?;
+    root.with_context(|| format!("{name} is not a build of its own"))
+}
+
 /// Installs or unpacks the client of that name; returns where it was unpacked, if it was.
 pub(crate) fn provide(name: &str) -> Result<Option<PathBuf>> {
     let client = catalogue::CLIENTS.iter().find(|client| client.name == name);
@@ -76,6 +89,11 @@ pub(crate) fn provide(name: &str) -> Result<Option<PathBuf>> {
 /// Downloads and unpacks a wheel from PyPI; returns where it lies.
 pub(crate) fn wheel(package: &str, version: &str) -> Result<PathBuf> {
     registries::wheel(package, version)
+}
+
+/// Where the Python modules lie that read traces and metrics.
+pub(crate) fn readers() -> Result<PathBuf> {
+    registries::readers()
 }
 
 /// Runs the chore.

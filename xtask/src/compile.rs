@@ -114,7 +114,12 @@ pub(crate) fn jobs() -> usize {
 }
 
 /// Links `output` anew if it is older than one of `inputs` or was linked otherwise.
-pub(crate) fn link(output: &Path, inputs: &[PathBuf], flags: &[String]) -> Result<()> {
+pub(crate) fn link(
+    compiler: &str,
+    output: &Path,
+    inputs: &[PathBuf],
+    flags: &[String],
+) -> Result<()> {
     let record = output.with_extension("link-flags");
     let wanted = flags.join("\n");
     let same_flags = fs::read_to_string(&record).is_ok_and(|old| old == wanted);
@@ -122,7 +127,7 @@ pub(crate) fn link(output: &Path, inputs: &[PathBuf], flags: &[String]) -> Resul
     if same_flags && modified(output) >= newest_input {
         return Ok(());
     }
-    let mut command = Command::new("gcc");
+    let mut command = Command::new(compiler);
     command.arg("-o").arg(output).args(inputs).args(flags);
     run_quietly(command)?;
     fs::write(&record, wanted).with_context(|| format!("cannot write {}", record.display()))

@@ -6,14 +6,17 @@
 
 mod expected;
 mod outcome;
+pub(crate) mod refusals;
 mod report;
 mod topics;
 pub(crate) mod under;
 
 use crate::library::Library;
 use crate::original::{Header, Original};
+use crate::refusal::{Answer, Call, Refusal};
 use crate::sandbox::init::HOUSE;
 use crate::sandbox::{Job, Sandbox};
+use crate::target::Target;
 use crate::{compile, selection, swap, workspace};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
@@ -22,7 +25,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use outcome::{Outcome, Verdict};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -85,6 +88,19 @@ pub(crate) struct Options {
     /// Run each test under a checker, whatever it reports being a failure.
     #[arg(long, conflicts_with = "bless")]
     under: Option<Under>,
+    /// Build for another machine or C library, and run the tests there, under an emulator if need be.
+    ///
+    /// A test that fails fails with the original as well, run in the same way, or it is a defect.
+    #[arg(long, conflicts_with_all = ["under", "bless"])]
+    target: Option<Target>,
+    /// Have a system call be refused to the tests.
+    ///
+    /// As with `--target`, the original decides which tests must pass.
+    #[arg(long, conflicts_with_all = ["under", "bless"])]
+    without: Option<Call>,
+    /// How it is refused; the first way in which systems do that, if not given.
+    #[arg(long, requires = "without")]
+    answer: Option<Answer>,
     /// Run only the tests that are expected to pass.
     #[arg(long, conflicts_with = "names")]
     expected: bool,
@@ -94,6 +110,13 @@ pub(crate) struct Options {
     /// Tests by name, glob or prefix; all if none is given.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+}
+
+impl Options {
+    /// Whether the original, run in the same way, decides which tests must pass.
+    fn has_reference(&self) -> bool {
+        self.target.is_some() || self.without.is_some()
+    }
 }
 
 /// Tests that ask for what a mechanism does not have. They are left out there, and named.
@@ -137,6 +160,8 @@ struct Suite {
     library_dir: PathBuf,
     poller: Option<Poller>,
     under: Option<Under>,
+    /// How much longer tests may take.
+    patience: u32,
     /// The runner has the original inside.
     swap: bool,
 }
@@ -147,7 +172,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         !options.bless || options.library == Library::Ours,
         "only what passes with our own library can be expected of it"
     );
-    let original = Original::obtain()?;
+    let original = Original::obtain_for(options.target)?;
     let library = match options.under {
         Some(under) => {
             under.require_tools()?;
@@ -162,7 +187,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         original.test_runner(options.header, sanitizer)?
     };
     let expected = Expected::read(&workspace::root().join("xtask/conformance/expected.txt"))?;
-    let all = list_tests(&runner, &original.library()?)?;
+    let mut sandbox = Sandbox::open(&original)?;
+    if let Some(call) = options.without {
+        let answer = options.answer.unwrap_or(call.answers()[0]);
+        sandbox.refuse(Refusal { call, answer });
+    }
+    let reference = sandbox.adopt(&original.library()?, "original")?;
+    let all = list_tests(&sandbox, &runner, &reference)?;
     let chosen = choose(&all, options, &expected)?;
     let (beyond, chosen): (Vec<&str>, Vec<&str>) = chosen
         .into_iter()
@@ -172,32 +203,45 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         println!("{name}: left out: {why}");
     }
 
-    let sandbox = Sandbox::open(&original)?;
     let library_dir = sandbox.adopt(&library, "under-test")?;
     if options.swap {
-        swap::ensure_it_works(&runner, &library_dir)?;
+        ensure_it_is_swapped(&sandbox, &runner, &library_dir)?;
     }
-    let suite = Suite {
+    let mut suite = Suite {
         sandbox,
         runner,
         library_dir,
         poller: options.poller,
+        patience: patience(options),
         under: options.under,
         swap: options.swap,
     };
     let started = Instant::now();
-    let (apart, judged): (Vec<Tested>, Vec<Tested>) = suite
+    let (apart, mut judged): (Vec<Tested>, Vec<Tested>) = suite
         .judge(&chosen, options.jobs.max(1))?
         .into_iter()
         .partition(|test| NEVER_REACH_THE_LIBRARY.contains(&test.name.as_str()));
 
     let log = write_log(options, judged.iter().chain(&apart))?;
+    if options.has_reference() && options.library != Library::Original {
+        suite.library_dir = reference;
+        suite.poller = None;
+        suite.swap = false;
+        suite.excuse_what_the_original_fails(&mut judged)?;
+    }
     report::print(&judged, &apart, started.elapsed(), &log);
     // A checker leaves less of the machine to a test, which may therefore find that it has to be
     // skipped.
-    let broken = match options.under {
-        Some(_) => judged.iter().filter(|test| test.verdict.failed()).collect(),
-        None => expected.broken_by(&judged),
+    let broken = if options.under.is_some() {
+        judged.iter().filter(|test| test.verdict.failed()).collect()
+    } else if options.has_reference() && options.library == Library::Original {
+        Vec::new()
+    } else if options.has_reference() {
+        let is_worse =
+            |test: &&Tested| !test.verdict.passed() && test.verdict.outcome != Outcome::AsOriginal;
+        judged.iter().filter(is_worse).collect()
+    } else {
+        expected.broken_by(&judged)
     };
     report::print_broken(&broken);
     if options.bless {
@@ -208,7 +252,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         println!("{added} tests added to the expected passes");
     }
     report::print_closing_line(&judged);
-    let named_failed = !options.names.is_empty() && judged.iter().any(|test| test.verdict.failed());
+    let named_failed = !options.names.is_empty()
+        && !options.has_reference()
+        && judged.iter().any(|test| test.verdict.failed());
     Ok(if broken.is_empty() && !named_failed {
         ExitCode::SUCCESS
     } else {
@@ -216,20 +262,46 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     })
 }
 
+/// How much longer tests may take than on this machine without a checker.
+fn patience(options: &Options) -> u32 {
+    let emulator = options.target.and_then(Target::emulator);
+    match options.under {
+        Some(under) => under.patience(),
+        None if emulator.is_some() => 5,
+        None => 1,
+    }
+}
+
+/// Makes sure that the library takes the place of the one in the runner.
+fn ensure_it_is_swapped(sandbox: &Sandbox, runner: &Path, library_dir: &Path) -> Result<()> {
+    let [(preload, list), (name, settings)] = swap::environment(&Path::new(HOUSE).join("lib"));
+    let settings = format!("probe=1;{settings}");
+    let run = sandbox.run(&Job {
+        program: runner,
+        arguments: &[],
+        library_dir,
+        environment: &[(preload, &list), (name, &settings)],
+        tool: None,
+        limit: LIMIT,
+    })?;
+    let is_swapped = run.output.starts_with("way jumps");
+    ensure!(is_swapped, "the swap does not work: {}", run.output);
+    Ok(())
+}
+
 /// Asks the runner for its tests. The original serves as library, for ours may lack what the runner
 /// itself needs.
-fn list_tests(runner: &Path, original: &Path) -> Result<Vec<String>> {
-    let output = Command::new(runner)
-        .arg("--list")
-        .env("UV_RUN_AS_ROOT", "1")
-        .env(
-            "LD_LIBRARY_PATH",
-            original.parent().context("a library without a directory")?,
-        )
-        .output()
-        .with_context(|| format!("cannot run {}", runner.display()))?;
-    let names = outcome::parse_list(&String::from_utf8_lossy(&output.stdout));
-    ensure!(!names.is_empty(), "the runner lists no tests: {output:?}");
+fn list_tests(sandbox: &Sandbox, runner: &Path, original: &Path) -> Result<Vec<String>> {
+    let run = sandbox.run(&Job {
+        program: runner,
+        arguments: &["--list"],
+        library_dir: original,
+        environment: &[],
+        tool: None,
+        limit: LIMIT,
+    })?;
+    let names = outcome::parse_list(&run.output);
+    ensure!(!names.is_empty(), "the runner lists no tests: {run:?}");
     Ok(names)
 }
 
@@ -278,6 +350,25 @@ impl Suite {
         Ok(tested)
     }
 
+    /// Tells of the tests that did not pass which do not pass with this suite's library, the original,
+    /// either.
+    fn excuse_what_the_original_fails(&self, tested: &mut [Tested]) -> Result<()> {
+        let missed: Vec<&mut Tested> = tested
+            .iter_mut()
+            .filter(|test| !test.verdict.passed())
+            .collect();
+        let bar = progress(missed.len(), "with the original");
+        for test in missed {
+            bar.set_message(test.name.clone());
+            if !self.run_one(&test.name)?.passed() {
+                test.verdict.outcome = Outcome::AsOriginal;
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
     fn run_beside_each_other(&self, names: &[&str], jobs: usize) -> Result<Vec<Verdict>> {
         let bar = progress(names.len(), "tests");
         let next = AtomicUsize::new(0);
@@ -310,8 +401,7 @@ impl Suite {
     }
 
     fn run_one(&self, name: &str) -> Result<Verdict> {
-        let patience = self.under.map_or(1, Under::patience);
-        let multiplier = patience.to_string();
+        let multiplier = self.patience.to_string();
         let mut environment = Vec::new();
         environment.extend(
             self.poller
@@ -321,8 +411,10 @@ impl Suite {
         if self.swap {
             environment.extend(preloads.iter().map(|(name, value)| (*name, value.as_str())));
         }
-        if let Some(under) = self.under {
+        if self.patience > 1 {
             environment.push(("UV_TEST_TIMEOUT_MULTIPLIER", &multiplier));
+        }
+        if let Some(under) = self.under {
             environment.extend(under.environment());
         }
         let run = self
@@ -333,7 +425,7 @@ impl Suite {
                 library_dir: &self.library_dir,
                 environment: &environment,
                 tool: self.under.and_then(Under::tool),
-                limit: LIMIT * patience,
+                limit: LIMIT * self.patience,
             })
             .with_context(|| format!("cannot run the test {name}"))?;
         Ok(Verdict::of(run))
@@ -351,13 +443,14 @@ fn progress(length: usize, what: &'static str) -> ProgressBar {
 /// Writes the whole output of every test that did not pass.
 fn write_log<'a>(options: &Options, tests: impl Iterator<Item = &'a Tested>) -> Result<PathBuf> {
     let poller = options.poller.map_or("default", Poller::name);
+    let target = options.target.map_or("", Target::triple);
     let name = match options.library {
         Library::Ours if options.swap => format!("swap-{}-{poller}.log", options.header),
         Library::Ours => format!("{}-{poller}.log", options.header),
         Library::Original => format!("library-original-{}.log", options.header),
         Library::At(_) => format!("library-by-path-{}-{poller}.log", options.header),
     };
-    let dir = Path::new("conformance").join(options.under.map_or("", Under::name));
+    let dir = Path::new("conformance").join(options.under.map_or(target, Under::name));
     let path = workspace::target_subdir(dir)?.join(name);
     let mut text = String::new();
     for test in tests {

@@ -2,12 +2,15 @@
 //!
 //! The two have the names of Debian's own packages and a version above them, so that dpkg takes
 //! them as an upgrade, everything that depends on `libuv1` is content, and
-//! `apt-get install libuv1/stable` brings Debian's back.
+//! `apt-get install libuv1/stable` brings Debian's back. What they hold is what the packages for npm and pip hold, so they
+//! serve every Debian with their C library.
 
 use crate::compile::run_quietly;
 use crate::install::{Layout, VERSION};
 use crate::library::SWAP;
-use crate::portable::Needs;
+use crate::platform::{Debian, Platform};
+use crate::portable::{self, Needs};
+use crate::target::Target;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -15,20 +18,24 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const LIBDIR: &str = "lib/x86_64-linux-gnu";
-
 /// Where the packages go.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The directory for the packages; `target/deb` if not given.
     #[arg(long)]
     output: Option<PathBuf>,
+    /// The machine that they are for, if not this one.
+    #[arg(long)]
+    target: Option<Target>,
 }
+
+/// What Debian calls `libuv1` since Debian 13, and Ubuntu since 24.04.
+const RENAMED: &str = "libuv1t64";
 
 struct Package {
     name: &'static str,
     section: &'static str,
-    depends: String,
+    depends: Vec<String>,
     description: &'static str,
     /// Which files below the library directory belong to it.
     owns: fn(&str) -> bool,
@@ -42,8 +49,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Some(output) => output.clone(),
         None => workspace::target_subdir("deb")?,
     };
-    for package in build(&output)? {
-        check(&package, &output)?;
+    let platform = Platform::of(options.target);
+    for package in build(platform, &portable::stage(platform)?, &output)? {
+        check(platform, &package, &output)?;
         println!("{}", package.display());
     }
     Ok(ExitCode::SUCCESS)
@@ -54,12 +62,13 @@ fn version() -> String {
     format!("{VERSION}+blacklight{}", env!("CARGO_PKG_VERSION"))
 }
 
-fn packages() -> [Package; 3] {
+fn packages(platform: &Platform) -> [Package; 3] {
+    let the_library = format!("libuv1 (= {})", version());
     [
         Package {
             name: "libuv1",
             section: "libs",
-            depends: "libgcc-s1".to_owned(),
+            depends: Vec::new(),
             description: "asynchronous event notification library (Blacklight)\n \
                           libuv's event loop, rewritten in Rust: the shared library that programs\n \
                           linked with libuv.so.1 load.",
@@ -69,7 +78,7 @@ fn packages() -> [Package; 3] {
         Package {
             name: "libuv1-dev",
             section: "libdevel",
-            depends: format!("libuv1 (= {}), libc6-dev", version()),
+            depends: vec![the_library.clone(), "libc6-dev".to_owned()],
             description: "asynchronous event notification library, headers (Blacklight)\n \
                           libuv's event loop, rewritten in Rust: headers, the static library, and\n \
                           files for pkg-config and CMake.",
@@ -79,18 +88,29 @@ fn packages() -> [Package; 3] {
         Package {
             name: "blacklight",
             section: "utils",
-            depends: format!("libuv1 (= {}), libgcc-s1", version()),
-            description: "runs programs on Blacklight's event loop\n \
-                          The blacklight command, which has programs run on libuv's event loop\n \
-                          rewritten in Rust, also those that carry a libuv inside.",
+            depends: vec![the_library],
+            description: match platform.has_swap() {
+                true => {
+                    "runs programs on Blacklight's event loop\n \
+                     The blacklight command, which has programs run on libuv's event loop\n \
+                     rewritten in Rust, also those that carry a libuv inside."
+                }
+                false => {
+                    "runs programs on Blacklight's event loop\n \
+                     The blacklight command, which has programs run on libuv's event loop\n \
+                     rewritten in Rust, except those that carry a libuv inside."
+                }
+            },
             owns: |file| file == SWAP,
             dir: Some("bin"),
         },
     ]
 }
 
-/// Builds the packages into `output` and returns their paths.
-pub(crate) fn build(output: &Path) -> Result<Vec<PathBuf>> {
+/// Makes the packages from the files in `stage`; returns their paths.
+pub(crate) fn build(platform: &Platform, stage: &Path, output: &Path) -> Result<Vec<PathBuf>> {
+    let debian = platform.debian()?;
+    let (lib, command) = (stage.join("lib"), stage.join("bin/blacklight"));
     let staging = output.join("staging");
     if staging.exists() {
         fs::remove_dir_all(&staging)
@@ -98,20 +118,26 @@ pub(crate) fn build(output: &Path) -> Result<Vec<PathBuf>> {
     }
     let all = Layout {
         root: staging.join("all/usr"),
-        libdir: LIBDIR.into(),
+        libdir: debian.libdir(),
     };
-    all.install()?;
-    let built = packages()
+    all.install(platform, &lib, &command)?;
+    let built = packages(platform)
         .iter()
-        .map(|package| build_one(package, &all, &staging, output))
+        .map(|package| build_one(package, debian, &all, &staging, output))
         .collect::<Result<Vec<_>>>()?;
     fs::remove_dir_all(&staging).with_context(|| format!("cannot clear {}", staging.display()))?;
     Ok(built)
 }
 
-fn build_one(package: &Package, all: &Layout, staging: &Path, output: &Path) -> Result<PathBuf> {
+fn build_one(
+    package: &Package,
+    debian: Debian,
+    all: &Layout,
+    staging: &Path,
+    output: &Path,
+) -> Result<PathBuf> {
     let root = staging.join(package.name);
-    let lib = root.join("usr").join(LIBDIR);
+    let lib = root.join("usr").join(debian.libdir());
     let docs = root.join("usr/share/doc").join(package.name);
     for dir in [&lib, &docs, &root.join("DEBIAN")] {
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
@@ -127,9 +153,10 @@ fn build_one(package: &Package, all: &Layout, staging: &Path, output: &Path) -> 
     for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
         workspace::copy_into_place(&workspace::root().join(license), &docs.join(license))?;
     }
-    strip(&lib)?;
-    write_control(package, &root)?;
-    let file = output.join(format!("{}_{}_amd64.deb", package.name, version()));
+    strip(debian, &lib)?;
+    write_control(package, debian, &root)?;
+    let architecture = debian.architecture;
+    let file = output.join(format!("{}_{}_{architecture}.deb", package.name, version()));
     let mut command = Command::new("dpkg-deb");
     command
         .args(["--root-owner-group", "-Zxz", "--build"])
@@ -140,7 +167,10 @@ fn build_one(package: &Package, all: &Layout, staging: &Path, output: &Path) -> 
 }
 
 /// Debian's libraries carry no symbols but those that programs bind to.
-fn strip(lib: &Path) -> Result<()> {
+fn strip(debian: Debian, lib: &Path) -> Result<()> {
+    let strip = format!("{}-strip", debian.triplet);
+    let package = format!("binutils-{}", debian.triplet.replace('_', "-"));
+    workspace::require_tool(&strip, &package)?;
     for (file, what) in [
         ("libuv.so.1.0.0", "--strip-unneeded"),
         (SWAP, "--strip-unneeded"),
@@ -149,7 +179,7 @@ fn strip(lib: &Path) -> Result<()> {
     ] {
         let path = lib.join(file);
         if path.exists() {
-            let mut command = Command::new("strip");
+            let mut command = Command::new(&strip);
             command.arg(what).arg(path);
             run_quietly(command)?;
         }
@@ -158,17 +188,20 @@ fn strip(lib: &Path) -> Result<()> {
 }
 
 /// The programs and libraries that a package may have.
-const LOADED: [&str; 3] = [
-    "usr/bin/blacklight",
-    "usr/lib/x86_64-linux-gnu/libuv.so.1.0.0",
-    "usr/lib/x86_64-linux-gnu/libblacklight_swap.so",
-];
+fn loaded(debian: Debian) -> [PathBuf; 3] {
+    let lib = Path::new("usr").join(debian.libdir());
+    [
+        "usr/bin/blacklight".into(),
+        lib.join("libuv.so.1.0.0"),
+        lib.join(SWAP),
+    ]
+}
 
 /// The C library that the files below `root` need, as Debian writes it; none if there are no programs and
 /// libraries among them.
-fn c_library(root: &Path) -> Result<Option<String>> {
+fn c_library(debian: Debian, root: &Path) -> Result<Option<String>> {
     let mut oldest: Option<Vec<u32>> = None;
-    for file in LOADED.map(|file| root.join(file)) {
+    for file in loaded(debian).map(|file| root.join(file)) {
         if file.exists() {
             oldest = oldest.max(Some(Needs::read(&file)?.glibc()));
         }
@@ -180,23 +213,33 @@ fn c_library(root: &Path) -> Result<Option<String>> {
     Ok(oldest.map(dotted))
 }
 
-fn write_control(package: &Package, root: &Path) -> Result<()> {
-    let depends = match c_library(root)? {
-        Some(c_library) => format!("{}, {c_library}", package.depends),
-        None => package.depends.clone(),
-    };
+/// Has dpkg remove a package of another name, and content those that depend on it.
+fn takes_the_place_of(other: &str) -> String {
+    format!(
+        "Provides: {other} (= {version})\n\
+         Conflicts: {other}\n\
+         Replaces: {other}\n",
+        version = version()
+    )
+}
+
+fn write_control(package: &Package, debian: Debian, root: &Path) -> Result<()> {
+    let mut depends = package.depends.clone();
+    depends.extend(c_library(debian, root)?);
     let control = format!(
         "Package: {name}\n\
          Source: blacklight\n\
          Version: {version}\n\
-         Architecture: amd64\n\
+         Architecture: {architecture}\n\
          Multi-Arch: {multi_arch}\n\
          Maintainer: The Blacklight developers <blacklight@localhost>\n\
          Section: {section}\n\
          Priority: optional\n\
          Depends: {depends}\n\
+         {renamed}\
          Description: {description}\n",
         name = package.name,
+        architecture = debian.architecture,
         multi_arch = if package.dir == Some("bin") {
             "foreign"
         } else {
@@ -204,6 +247,11 @@ fn write_control(package: &Package, root: &Path) -> Result<()> {
         },
         version = version(),
         section = package.section,
+        depends = depends.join(", "),
+        renamed = match package.name {
+            "libuv1" => takes_the_place_of(RENAMED),
+            _ => String::new(),
+        },
         description = package.description,
     );
     let dir = root.join("DEBIAN");
@@ -243,13 +291,22 @@ pub(crate) fn try_install(packages: &[PathBuf], scratch: &Path) -> Result<String
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A package depends on a C library that has every symbol its files need.
-fn ensure_c_library_is_named(package: &Path, root: &Path) -> Result<()> {
+/// A package depends on a C library that has every symbol its files need, which is no newer than what the packages for
+/// npm and pip need, and on no other library.
+fn ensure_c_library_is_named(platform: &Platform, package: &Path, root: &Path) -> Result<()> {
+    let debian = platform.debian()?;
+    for file in loaded(debian).map(|file| root.join(file)) {
+        if file.exists() {
+            Needs::read(&file)?
+                .check(platform)
+                .with_context(|| format!("{} is not for every Debian", file.display()))?;
+        }
+    }
     let mut command = Command::new("dpkg-deb");
     command.arg("--field").arg(package).arg("Depends");
     let output = command.output().context("cannot run dpkg-deb")?;
     let depends = String::from_utf8_lossy(&output.stdout);
-    let needed = c_library(root)?.unwrap_or_default();
+    let needed = c_library(debian, root)?.unwrap_or_default();
     ensure!(
         depends.contains(&needed),
         "{} needs {needed} and depends on {depends}",
@@ -259,14 +316,15 @@ fn ensure_c_library_is_named(package: &Path, root: &Path) -> Result<()> {
 }
 
 /// Checks that dpkg accepts a package, would take it as an upgrade, and that what belongs
-/// into it is there.
-pub(crate) fn check(package: &Path, dir: &Path) -> Result<()> {
+/// into it is there. Returns the directory that it was unpacked into.
+pub(crate) fn check(platform: &Platform, package: &Path, dir: &Path) -> Result<PathBuf> {
+    let debian = platform.debian()?;
     let mut command = Command::new("dpkg");
     command.arg("--info").arg(package);
     run_quietly(command)?;
     let mut command = Command::new("dpkg");
-    let debian = "1.44.2-1+deb12u1";
-    command.args(["--compare-versions", &version(), "gt", debian]);
+    let debians_own = "1.44.2-1+deb12u1";
+    command.args(["--compare-versions", &version(), "gt", debians_own]);
     run_quietly(command)?;
     let name = package.file_name().unwrap_or_default().to_string_lossy();
     let root = dir.join("unpacked").join(&*name);
@@ -274,10 +332,13 @@ pub(crate) fn check(package: &Path, dir: &Path) -> Result<()> {
     let mut command = Command::new("dpkg");
     command.arg("-x").arg(package).arg(&root);
     run_quietly(command)?;
-    ensure_c_library_is_named(package, &root)?;
-    let lib = root.join("usr").join(LIBDIR);
+    ensure_c_library_is_named(platform, package, &root)?;
+    let lib = root.join("usr").join(debian.libdir());
     let wanted = if name.starts_with("blacklight_") {
-        vec![root.join("usr/bin/blacklight"), lib.join(SWAP)]
+        let swap = platform.has_swap().then(|| lib.join(SWAP));
+        swap.into_iter()
+            .chain([root.join("usr/bin/blacklight")])
+            .collect()
     } else if name.starts_with("libuv1-dev_") {
         vec![
             root.join("usr/include/uv.h"),
@@ -297,5 +358,5 @@ pub(crate) fn check(package: &Path, dir: &Path) -> Result<()> {
             file.display()
         );
     }
-    Ok(())
+    Ok(root)
 }

@@ -4,6 +4,7 @@
 //! `find_package` read, and the `blacklight` command with the swap. Those files find the installation from where they lie themselves, so
 //! the directory can be moved as a whole.
 
+use crate::platform::Platform;
 use crate::{library, workspace};
 use anyhow::{Context, Result};
 use std::fs;
@@ -52,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         root,
         libdir: options.libdir.clone(),
     };
-    layout.install()?;
+    layout.install_what_is_built_here()?;
     println!(
         "installed libuv {VERSION} (Blacklight) in {}",
         layout.root.display()
@@ -66,9 +67,14 @@ impl Layout {
         self.root.join(&self.libdir)
     }
 
-    /// Builds the library and puts everything in place.
-    pub(crate) fn install(&self) -> Result<()> {
-        let stage = library::stage_ours()?;
+    /// Builds all for this machine and its C library, and puts it in place.
+    pub(crate) fn install_what_is_built_here(&self) -> Result<()> {
+        let command = library::command("release")?;
+        self.install(Platform::this(), &library::stage_ours()?, &command)
+    }
+
+    /// Puts the libraries in `stage` and the command in place, with all that goes with them.
+    pub(crate) fn install(&self, platform: &Platform, stage: &Path, command: &Path) -> Result<()> {
         let lib = self.lib();
         for dir in ["pkgconfig", "cmake/libuv"] {
             let dir = lib.join(dir);
@@ -76,14 +82,12 @@ impl Layout {
         }
         put(&stage.join("libuv.so.1"), &lib.join(REAL_NAME), 0o755)?;
         put(&stage.join("libuv.a"), &lib.join("libuv.a"), 0o644)?;
-        put(&stage.join(library::SWAP), &lib.join(library::SWAP), 0o755)?;
+        if platform.has_swap() {
+            put(&stage.join(library::SWAP), &lib.join(library::SWAP), 0o755)?;
+        }
         let bin = self.root.join("bin");
         fs::create_dir_all(&bin).with_context(|| format!("cannot make {}", bin.display()))?;
-        put(
-            &library::command("release")?,
-            &bin.join("blacklight"),
-            0o755,
-        )?;
+        put(command, &bin.join("blacklight"), 0o755)?;
         link(REAL_NAME, &lib.join("libuv.so.1"))?;
         link("libuv.so.1", &lib.join("libuv.so"))?;
         put_tree(&workspace::include_dir(), &self.root.join("include"))?;

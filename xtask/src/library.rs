@@ -1,6 +1,7 @@
 //! The library under test: ours, built and staged; the original; or any `libuv.so` by path.
 
 use crate::original::Original;
+use crate::target::{Purpose, Target};
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use std::convert::Infallible;
@@ -48,7 +49,10 @@ impl Library {
     /// Builds the library if it is one of the two we build; returns the file.
     pub(crate) fn build(&self, original: &Original) -> Result<PathBuf> {
         match self {
-            Library::Ours => Ok(stage_ours()?.join("libuv.so.1")),
+            Library::Ours => match original.target() {
+                None => Ok(stage_ours()?.join("libuv.so.1")),
+                Some(target) => Ok(stage_for(target)?.join("libuv.so.1")),
+            },
             Library::Original => original.library(),
             Library::At(path) => {
                 let file = if path.join("crates/uv/Cargo.toml").is_file() {
@@ -106,6 +110,65 @@ pub(crate) fn stage_ours() -> Result<PathBuf> {
     workspace::copy_into_place(&built.join(SWAP), &stage.join(SWAP))?;
     link_development_name(&stage)?;
     Ok(stage)
+}
+
+/// Builds our library for a target and lays it out as [`stage_ours`] does.
+pub(crate) fn stage_for(target: Target) -> Result<PathBuf> {
+    let mut packages = vec!["blacklight-uv"];
+    packages.extend(target.has_swap().then_some("blacklight-swap"));
+    let status = target
+        .cargo("build", Purpose::Library)?
+        .arg("--release")
+        .args(packages.iter().flat_map(|name| ["--package", name]))
+        .args(target.for_shared_library())
+        .status()
+        .context("cannot run the nightly cargo")?;
+    ensure!(status.success(), "the library does not build for {target}");
+    let built = target.built(Purpose::Library)?;
+    let stage = target.dir()?.join("stage/lib");
+    fs::create_dir_all(&stage).with_context(|| format!("cannot make {}", stage.display()))?;
+    workspace::copy_into_place(&built.join("libuv.so"), &stage.join("libuv.so.1"))?;
+    workspace::copy_into_place(&built.join("libuv.a"), &stage.join("libuv.a"))?;
+    if target.has_swap() {
+        workspace::copy_into_place(&built.join(SWAP), &stage.join(SWAP))?;
+    }
+    link_development_name(&stage)?;
+    Ok(stage)
+}
+
+/// Builds the `blacklight` command for a target, and lays it out beside the library; returns the
+/// file. For musl it is static, and runs on any Linux.
+pub(crate) fn command_for(target: Target) -> Result<PathBuf> {
+    let mut command = target.cargo("rustc", Purpose::Program)?;
+    command.args(["--release", "--package", "blacklight-cli"]);
+    if target.is_musl() {
+        // The toolchain has no start files for a standard library that was built here; Zig has.
+        command.args(["--", "-Clink-self-contained=no"]);
+    }
+    let status = command.status().context("cannot run the nightly cargo")?;
+    ensure!(status.success(), "the command does not build for {target}");
+    let dir = target.dir()?.join("stage/bin");
+    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let file = dir.join("blacklight");
+    workspace::copy_into_place(&target.built(Purpose::Program)?.join("blacklight"), &file)?;
+    Ok(file)
+}
+
+/// Build the library and the command for another machine or C library.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[arg(long)]
+    target: Target,
+}
+
+/// Runs the chore.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    println!(
+        "{}",
+        stage_for(options.target)?.join("libuv.so.1").display()
+    );
+    println!("{}", command_for(options.target)?.display());
+    Ok(())
 }
 
 /// Builds the `blacklight` command, to be tried or to be installed; returns the file.

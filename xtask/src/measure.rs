@@ -12,13 +12,12 @@ mod benchmarks;
 pub(crate) mod chart;
 pub(crate) mod command;
 mod connections;
-mod echo;
+pub(crate) mod echo;
 pub(crate) mod family;
 mod gaps;
-mod http;
 pub(crate) mod libraries;
 mod machine;
-mod publish;
+pub(crate) mod publish;
 pub(crate) mod report;
 mod scaling;
 mod spawning;
@@ -49,8 +48,8 @@ pub(crate) struct Options {
     /// All benchmarks. Without this, and if nothing is named, those that are quick.
     #[arg(long, conflicts_with = "names")]
     full: bool,
-    /// Write the tables and the chart into docs/PERFORMANCE.md and README.md.
-    #[arg(long, requires = "full", conflicts_with_all = ["library", "against", "poller"])]
+    /// Write the tables and the chart into docs/PERFORMANCE.md.
+    #[arg(long, requires = "full", conflicts_with_all = ["library", "against", "poller", "recording"])]
     publish: bool,
     /// Only list what can be measured.
     #[arg(long)]
@@ -78,7 +77,7 @@ struct Study {
     build: fn(&Libraries) -> Result<Box<dyn Measurement>>,
 }
 
-const STUDIES: [Study; 6] = [
+const STUDIES: [Study; 5] = [
     Study {
         name: connections::Connections::NAME,
         about: "the memory of each of ten thousand idle connections",
@@ -96,12 +95,6 @@ const STUDIES: [Study; 6] = [
         about: "what spinning costs and gains, by how far messages are apart",
         is_benchmark: false,
         build: |libraries| Ok(Box::new(gaps::Gaps::build(libraries)?)),
-    },
-    Study {
-        name: http::Http::NAME,
-        about: "a hyper server on our loop and on tokio, asked by wrk",
-        is_benchmark: false,
-        build: |libraries| Ok(Box::new(http::Http::build(libraries)?)),
     },
     Study {
         name: scaling::Scaling::NAME,

@@ -15,6 +15,15 @@ fn rust_version() -> Result<String> {
         .to_owned())
 }
 
+/// The version of that toolchain, if it is not on this machine and would have to be fetched.
+pub(crate) fn lacks_toolchain() -> Result<Option<String>> {
+    let version = rust_version()?;
+    let mut ask = Command::new("rustup");
+    ask.args(["run", &version, "rustc", "--version"]);
+    let is_there = ask.output().is_ok_and(|answer| answer.status.success());
+    Ok((!is_there).then_some(version))
+}
+
 /// Runs the chore.
 pub(crate) fn run() -> Result<ExitCode> {
     let version = rust_version()?;

@@ -1,11 +1,13 @@
 //! `cargo xtask npm`: the command with its libraries as npm packages.
 //!
 //! People install one package, which has a script that starts the command. The binaries are in
-//! another, an optional dependency that says which platform it is for; npm installs it there and
-//! nowhere else, and nothing is downloaded or built on installation.
+//! others, one for each platform, optional dependencies that say what they are for; npm installs the one that
+//! fits, and nothing is downloaded or built on installation.
 
 use crate::compile::run_quietly;
-use crate::portable::{self, FILES};
+use crate::platform::{self, Platform};
+use crate::portable;
+use crate::target::Target;
 use crate::workspace;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -17,8 +19,10 @@ use std::process::{Command, ExitCode};
 /// The package that people install; the name `blacklight` belongs to somebody else.
 pub(crate) const NAME: &str = "blacklight-uv";
 
-/// The package with the binaries.
-pub(crate) const PLATFORM: &str = "blacklight-uv-linux-x64";
+/// The name of the package with the binaries for a platform.
+pub(crate) fn package_for(platform: &Platform) -> String {
+    format!("{NAME}-{}", platform.suffix)
+}
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -28,6 +32,9 @@ pub(crate) struct Options {
     /// The directory for the packages; `target/npm` if not given.
     #[arg(long)]
     output: Option<PathBuf>,
+    /// The machine and the C library that the binaries are for, if not those of this machine.
+    #[arg(long)]
+    target: Option<Target>,
 }
 
 /// Runs the chore.
@@ -36,43 +43,62 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Some(output) => output.clone(),
         None => workspace::target_subdir("npm")?,
     };
-    for package in build(&portable::stage()?, &output)? {
+    let platform = Platform::of(options.target);
+    for package in build(platform, &portable::stage(platform)?, &output)? {
         println!("{}", package.display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// What `blacklight.js` chooses among: the packages by processor and C library.
+fn choice() -> Value {
+    let entry = |platform: &Platform| {
+        let [cpu, libc] = platform.npm;
+        let about = json!({ "name": package_for(platform), "linker": platform.linker });
+        (format!("{cpu}-{libc}"), about)
+    };
+    Value::Object(platform::ALL.iter().map(entry).collect())
+}
+
 /// Makes the packages from the files in `stage`; returns that which people install, and that with
-/// the binaries.
-pub(crate) fn build(stage: &Path, output: &Path) -> Result<[PathBuf; 2]> {
+/// the binaries for a platform.
+pub(crate) fn build(platform: &Platform, stage: &Path, output: &Path) -> Result<[PathBuf; 2]> {
     let source = workspace::root().join("xtask/packaging/npm/blacklight.js");
     let script = fs::read_to_string(&source)
         .with_context(|| format!("cannot read {}", source.display()))?
-        .replace("@PLATFORM_PACKAGE@", PLATFORM);
+        .replace("@PACKAGES@", &choice().to_string());
     let main = Package::new(NAME, output)?;
     main.add("bin/blacklight.js", script.as_bytes(), 0o755)?;
-    let platform = Package::new(PLATFORM, output)?;
-    for file in FILES {
+    let name = package_for(platform);
+    let binaries = Package::new(&name, output)?;
+    for file in portable::files(platform) {
         let path = stage.join(file);
         let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        platform.add(file, &bytes, 0o755)?;
+        binaries.add(file, &bytes, 0o755)?;
     }
     let mut about = about(
         NAME,
         "Runs programs on Blacklight, libuv's event loop rewritten in Rust.",
     );
     about["bin"] = json!({ "blacklight": "bin/blacklight.js", NAME: "bin/blacklight.js" });
-    about["optionalDependencies"] = json!({ PLATFORM: VERSION });
+    about["optionalDependencies"] = platform::ALL
+        .iter()
+        .map(|platform| (package_for(platform), Value::from(VERSION)))
+        .collect();
     about["engines"] = json!({ "node": ">=14" });
     let main = main.pack(&about)?;
-    let description = format!("The binaries of {NAME} for Linux with glibc on x86-64.");
-    let mut about = self::about(PLATFORM, &description);
+    let mut description = format!("The binaries of {NAME} for {}.", platform.label);
+    if !platform.has_swap() {
+        description += " They do not replace a libuv inside a program, as those for glibc on x86-64 and ARM64 do.";
+    }
+    let mut about = self::about(&name, &description);
+    let [cpu, libc] = platform.npm;
     about["os"] = json!(["linux"]);
-    about["cpu"] = json!(["x64"]);
-    about["libc"] = json!(["glibc"]);
+    about["cpu"] = json!([cpu]);
+    about["libc"] = json!([libc]);
     // They must be files that the system can load, also for a package manager that keeps archives.
     about["preferUnplugged"] = json!(true);
-    Ok([main, platform.pack(&about)?])
+    Ok([main, binaries.pack(&about)?])
 }
 
 /// What every package says of itself.

@@ -10,6 +10,7 @@
 use crate::compile::{self, Objects};
 use crate::sandbox::init::REPORTS;
 use crate::sanitize::Sanitizer;
+use crate::target::Target;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
@@ -111,13 +112,22 @@ enum Linkage {
 pub(crate) struct Original {
     /// The directory `libuv` of the package.
     root: PathBuf,
-    /// `target/original`.
+    /// `target/original`, or the directory in it of the target to build for.
     build: PathBuf,
+    /// What to build for, if not for this machine.
+    target: Option<Target>,
+    /// The C compiler that builds for it.
+    compiler: String,
 }
 
 impl Original {
     /// Downloads the package if this machine does not have it yet.
     pub(crate) fn obtain() -> Result<Original> {
+        Original::obtain_for(None)
+    }
+
+    /// As [`Original::obtain`]; everything is built for a target.
+    pub(crate) fn obtain_for(target: Option<Target>) -> Result<Original> {
         let build = workspace::target_subdir("original")?;
         let _guard = compile::lock(&build)?;
         let manifest = write_manifest(&build.join("package"))?;
@@ -140,7 +150,27 @@ impl Original {
             "there is no libuv in {}",
             root.display()
         );
-        Ok(Original { root, build })
+        let (build, compiler) = match target {
+            None => (build, "gcc".to_owned()),
+            Some(target) => (build.join(target.triple()), target.compiler()?),
+        };
+        fs::create_dir_all(&build).with_context(|| format!("cannot make {}", build.display()))?;
+        Ok(Original {
+            root,
+            build,
+            target,
+            compiler,
+        })
+    }
+
+    /// What everything is built for, if not for this machine.
+    pub(crate) fn target(&self) -> Option<Target> {
+        self.target
+    }
+
+    /// The C compiler that builds for the target, or for this machine.
+    pub(crate) fn compiler(&self) -> &str {
+        &self.compiler
     }
 
     /// The public headers of the original.
@@ -161,7 +191,7 @@ impl Original {
 
     /// Compiles the library in a way of its own, for programs that carry it inside.
     pub(crate) fn objects(&self, name: &str, way: &[&str]) -> Result<Vec<PathBuf>> {
-        self.objects_by("gcc", name, way)
+        self.objects_by(&self.compiler, name, way)
     }
 
     /// As [`Original::objects`], with another compiler.
@@ -203,13 +233,13 @@ impl Original {
     }
 
     fn library_locked(&self) -> Result<PathBuf> {
-        let objects = self.objects_locked("gcc", "library", &["-O3"])?;
+        let objects = self.objects_locked(&self.compiler, "library", &["-O3"])?;
         let dir = self.build.join("lib");
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let library = dir.join("libuv.so.1");
         let mut flags = strings(&["-shared", "-Wl,-soname,libuv.so.1"]);
         flags.extend(strings(&SYSTEM_LIBRARIES));
-        compile::link(&library, &objects, &flags)?;
+        compile::link(&self.compiler, &library, &objects, &flags)?;
         let development_name = dir.join("libuv.so");
         if !development_name.exists() {
             std::os::unix::fs::symlink("libuv.so.1", &development_name)
@@ -289,7 +319,7 @@ impl Original {
             flags.extend(instrument.clone());
             Objects {
                 label: &format!("{name} with the header of {header}"),
-                compiler: "gcc",
+                compiler: &self.compiler,
                 dir: build.join("objects").join(&variant).join(kind),
                 flags,
                 headers: vec![self.header_dir(header)],
@@ -309,15 +339,22 @@ impl Original {
         match linkage {
             Linkage::Shared => objects.push(self.library_locked()?),
             Linkage::Inside => {
-                objects.splice(0..0, self.objects_locked("gcc", "library", &["-O3"])?);
+                objects.splice(
+                    0..0,
+                    self.objects_locked(&self.compiler, "library", &["-O3"])?,
+                );
                 dir.set_file_name(format!("{header}-inside"));
             }
         }
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let runner = dir.join(name);
         // The run path serves tests that start themselves with an empty environment.
-        let mut flags = strings(&["-no-pie", "-Wl,-z,lazy", "-Wl,--enable-new-dtags"]);
+        let mut flags = strings(&["-Wl,-z,lazy", "-Wl,--enable-new-dtags"]);
+        flags.push(self.position().replacen("-f", "-", 1));
         flags.extend(strings(&["-Wl,-rpath,$ORIGIN/../lib", "-lutil"]));
+        if let Some(target) = self.target {
+            flags.extend(target.program_flags());
+        }
         if linkage == Linkage::Inside {
             // Some tests bring copies of internal functions along.
             flags.extend(strings(&["-rdynamic", "-Wl,-z,muldefs"]));
@@ -327,8 +364,17 @@ impl Original {
             flags.extend(whole_runtime(sanitizer)?);
         }
         flags.extend(strings(&SYSTEM_LIBRARIES));
-        compile::link(&runner, &objects, &flags)?;
+        compile::link(&self.compiler, &runner, &objects, &flags)?;
         Ok(runner)
+    }
+
+    /// The flag that decides whether runners have a fixed address. Zig cannot link such programs
+    /// for musl: they and the library would each have an `environ`.
+    fn position(&self) -> &'static str {
+        match self.target.is_some_and(Target::is_musl) {
+            true => "-fpie",
+            false => "-fno-pie",
+        }
     }
 
     fn header_dir(&self, header: Header) -> PathBuf {
@@ -342,13 +388,8 @@ impl Original {
     /// taking the place of the library's own functions. In an executable with a fixed address even a
     /// function whose address is taken is bound when it is first called.
     fn runner_flags(&self, header: Header) -> Vec<String> {
-        let mut flags = strings(&[
-            "-std=gnu11",
-            "-O2",
-            "-g1",
-            "-fno-pie",
-            "-fvisibility=hidden",
-        ]);
+        let mut flags = strings(&["-std=gnu11", "-O2", "-g1", "-fvisibility=hidden"]);
+        flags.push(self.position().to_owned());
         flags.extend(strings(&[
             "-fno-strict-aliasing",
             "-w",

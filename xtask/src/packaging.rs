@@ -4,21 +4,39 @@
 //! CMake's `find_package(libuv)`; each is run. They are built against the installation after
 //! it was moved, because nothing in it may name the place where it was made. The Debian packages
 //! are installed on a copy of this machine, and used there. What npm and pip install is in
-//! [`starters`].
+//! [`starters`], and packages for other machines are in [`elsewhere`].
 
+mod elsewhere;
 mod starters;
 
 use crate::compile::run_quietly;
 use crate::install::{Layout, VERSION};
 use crate::library::SWAP;
-use crate::{deb, workspace};
+use crate::platform::Platform;
+use crate::target::Target;
+use crate::{deb, portable, workspace};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+/// Whose packages to try.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Try the packages for another machine or C library, under an emulator if need be.
+    #[arg(long)]
+    target: Option<Target>,
+}
+
 /// Runs the chore.
-pub(crate) fn run() -> Result<ExitCode> {
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    if let Some(target) = options.target {
+        workspace::require_tool("npm", "npm")?;
+        workspace::require_tool("pip", "python3-pip")?;
+        let passed = elsewhere::check(target, &workspace::target_subdir("packaging")?)?;
+        println!("{passed} passed, 0 failed");
+        return Ok(ExitCode::SUCCESS);
+    }
     for (tool, package) in [
         ("pkg-config", "pkg-config"),
         ("cmake", "cmake"),
@@ -38,7 +56,7 @@ pub(crate) fn run() -> Result<ExitCode> {
                 .with_context(|| format!("cannot clear {}", stale.display()))?;
         }
     }
-    layout.install()?;
+    layout.install_what_is_built_here()?;
     fs::rename(&layout.root, &moved).context("cannot move the installation")?;
     layout.root = moved;
     installed_command_finds_its_libraries(&layout)?;
@@ -60,9 +78,10 @@ pub(crate) fn run() -> Result<ExitCode> {
             None,
         )?;
     }
-    let packages = deb::build(&dir.join("deb"))?;
+    let platform = Platform::this();
+    let packages = deb::build(platform, &portable::stage(platform)?, &dir.join("deb"))?;
     for package in &packages {
-        deb::check(package, &dir.join("deb"))?;
+        deb::check(platform, package, &dir.join("deb"))?;
         println!("{}: ok", package.display());
     }
     let said = deb::try_install(&packages, &dir.join("installed"))?;

@@ -3,15 +3,17 @@
 //!
 //! Zig links them with the symbols of an old glibc. They need version 2.28 at most, as official
 //! Node.js does and the wheels that most of PyPI has, and no other shared library; each build is
-//! checked for that.
+//! checked for that. For musl the command is static, and the library needs nothing but musl.
 
 use crate::compile::run_quietly;
-use crate::library::SWAP;
+use crate::library::{self, SWAP};
+use crate::platform::Platform;
+use crate::target::{Purpose, Target};
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use object::Endianness;
-use object::elf::DT_NEEDED;
-use object::read::elf::ElfFile64;
+use object::elf::{DT_NEEDED, STB_WEAK};
+use object::read::elf::{ElfFile64, Sym};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -25,19 +27,19 @@ pub(crate) const GLIBC: [u32; 2] = [2, 28];
 /// What links, and what has Cargo use it. PyPI has both, with all that they need inside.
 const TOOLS: [&str; 2] = ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"];
 
-/// The machine that it is all made for.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
-
 /// Where the files lie in an installation: the command finds the others by its own place.
-pub(crate) const FILES: [&str; 3] = [
+const FILES: [&str; 3] = [
     "bin/blacklight",
     "lib/libuv.so.1",
     "lib/libblacklight_swap.so",
 ];
 
-/// The parts of glibc, which are everywhere where it is.
+/// Where the archive lies, for those who link.
+pub(crate) const ARCHIVE: &str = "lib/libuv.a";
+
+/// The parts of a C library beside its dynamic linker, which are everywhere where it is. The first is musl's.
 const SYSTEM: [&str; 6] = [
-    "ld-linux-x86-64.so.2",
+    "libc.so",
     "libc.so.6",
     "libdl.so.2",
     "libm.so.6",
@@ -45,62 +47,124 @@ const SYSTEM: [&str; 6] = [
     "librt.so.1",
 ];
 
-/// Builds all, checks it, and lays [`FILES`] out below the directory that it returns.
-pub(crate) fn stage() -> Result<PathBuf> {
-    let release = build()?;
-    let stage = workspace::target_subdir("portable/stage")?;
-    for (from, to) in ["blacklight", "libuv.so", SWAP].into_iter().zip(FILES) {
+/// Functions that musl has had since later versions than 1.2.0 only.
+const NEW_IN_MUSL: [&str; 8] = [
+    "_Fork",
+    "gettid",
+    "preadv2",
+    "pthread_getname_np",
+    "pwritev2",
+    "qsort_r",
+    "reallocarray",
+    "statx",
+];
+
+/// The files that there are for a platform. The swap is the last.
+pub(crate) fn files(platform: &Platform) -> &'static [&'static str] {
+    match platform.has_swap() {
+        true => &FILES,
+        false => &FILES[..2],
+    }
+}
+
+/// Builds all, checks it, and lays [`files`] and the [`ARCHIVE`] out below the directory that it returns.
+pub(crate) fn stage(platform: &Platform) -> Result<PathBuf> {
+    let (built, archive) = match platform.target {
+        None => built_here(&build()?),
+        Some(target) if target.is_musl() => {
+            let command = library::command_for(target)?;
+            let lib = library::stage_for(target)?;
+            (vec![command, lib.join("libuv.so.1")], lib.join("libuv.a"))
+        }
+        Some(target) => built_here(&build_for(target)?),
+    };
+    let stage = match platform.target {
+        None => workspace::target_subdir("portable/stage")?,
+        Some(target) => target.dir()?.join("portable"),
+    };
+    for (from, to) in built.iter().zip(files(platform)) {
         let to = stage.join(to);
         let dir = to.parent().context("a file without a directory")?;
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        workspace::copy_into_place(&release.join(from), &to)?;
+        workspace::copy_into_place(from, &to)?;
         fs::set_permissions(&to, fs::Permissions::from_mode(0o755))
             .with_context(|| format!("cannot set the mode of {}", to.display()))?;
         Needs::read(&to)?
-            .check()
+            .check(platform)
             .with_context(|| format!("{} is not for every system", to.display()))?;
     }
+    workspace::copy_into_place(&archive, &stage.join(ARCHIVE))?;
     Ok(stage)
+}
+
+/// The paths of what is built, in the order of [`FILES`], and of the archive.
+fn built_here(release: &Path) -> (Vec<PathBuf>, PathBuf) {
+    let names = ["blacklight", "libuv.so", SWAP];
+    let files = names.map(|name| release.join(name));
+    (files.into(), release.join("libuv.a"))
+}
+
+/// As [`build`], for another machine with glibc.
+fn build_for(target: Target) -> Result<PathBuf> {
+    let mut command = target.cargo("build", Purpose::Portable)?;
+    command
+        .args(["--release", "--package", "blacklight-cli"])
+        .args(["--package", "blacklight-uv"])
+        .args(target.has_swap().then_some("--package=blacklight-swap"))
+        .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    run_quietly(command)?;
+    target.built(Purpose::Portable)
 }
 
 /// Has Cargo build with Zig; returns where the files are.
 fn build() -> Result<PathBuf> {
     let tools = tools()?;
     let dir = workspace::target_subdir("portable")?;
+    let triple = Platform::this().triple;
     let mut command = Command::new(tools.join("bin/cargo-zigbuild"));
+    configure_zig(&mut command, &tools)?;
     command
         .args(["zigbuild", "--quiet", "--release", "--target"])
-        .arg(format!("{TARGET}.{}.{}", GLIBC[0], GLIBC[1]))
+        .arg(format!("{triple}.{}.{}", GLIBC[0], GLIBC[1]))
         .args(["--package", "blacklight-cli", "--package", "blacklight-uv"])
         .args(["--package", "blacklight-swap", "--target-dir"])
         .arg(&dir)
         .arg("--config")
-        .arg(remap_registry()?)
+        .arg(remap_sources(triple, &[])?)
         .current_dir(workspace::root())
-        .env("CARGO_ZIGBUILD_ZIG_PATH", tools.join("ziglang/zig"))
-        .env("CARGO_ZIGBUILD_CACHE_DIR", dir.join("wrappers"))
-        .env("ZIG_GLOBAL_CACHE_DIR", dir.join("zig"))
-        .env("ZIG_LOCAL_CACHE_DIR", dir.join("zig"))
         .env("CARGO_PROFILE_RELEASE_DEBUG", "none")
         .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
     run_quietly(command)?;
-    Ok(dir.join(TARGET).join("release"))
+    Ok(dir.join(triple).join("release"))
 }
 
-/// Keeps the place of the packages that Cargo has downloaded out of the files, so that they are the
-/// same wherever they are built.
-fn remap_registry() -> Result<OsString> {
+/// Tells `cargo-zigbuild` where Zig is, and where both may keep what they make.
+pub(crate) fn configure_zig(command: &mut Command, tools: &Path) -> Result<()> {
+    let dir = workspace::target_subdir("portable")?;
+    command
+        .env("CARGO_ZIGBUILD_ZIG_PATH", tools.join("ziglang/zig"))
+        .env("CARGO_ZIGBUILD_CACHE_DIR", dir.join("wrappers"))
+        .env("ZIG_GLOBAL_CACHE_DIR", dir.join("zig"))
+        .env("ZIG_LOCAL_CACHE_DIR", dir.join("zig"));
+    Ok(())
+}
+
+/// Keeps the place of the packages that Cargo has downloaded, and of other sources with the names that they
+/// are to have, out of the files, so that they are the same wherever they are built.
+pub(crate) fn remap_sources(triple: &str, others: &[(&Path, &str)]) -> Result<OsString> {
     let cargo_home = match std::env::var_os("CARGO_HOME") {
         Some(home) => PathBuf::from(home),
         None => PathBuf::from(std::env::var_os("HOME").context("there is no HOME")?).join(".cargo"),
     };
-    let remap = format!("--remap-path-prefix={}=cargo", cargo_home.display());
+    let all = [&[(cargo_home.as_path(), "cargo")], others].concat();
+    let flag = |(from, to): &(&Path, &str)| format!("--remap-path-prefix={}={to}", from.display());
+    let flags: Vec<String> = all.iter().map(flag).collect();
     // Debug formatting quotes as TOML does.
-    Ok(format!("target.{TARGET}.rustflags=[{remap:?}]").into())
+    Ok(format!("target.{triple}.rustflags={flags:?}").into())
 }
 
 /// Has pip fetch the tools, once; returns where they lie.
-fn tools() -> Result<PathBuf> {
+pub(crate) fn tools() -> Result<PathBuf> {
     workspace::require_tool("pip", "python3-pip")?;
     let name = TOOLS.join("-").replace("==", "-");
     let dir = workspace::target_subdir("tools")?.join(name);
@@ -125,6 +189,8 @@ pub(crate) struct Needs {
     libraries: BTreeSet<String>,
     /// The versions of symbols that those must have.
     versions: BTreeSet<String>,
+    /// The functions without which the dynamic linker does not load it.
+    functions: BTreeSet<String>,
 }
 
 impl Needs {
@@ -150,18 +216,33 @@ impl Needs {
                 }
             }
         }
+        let symbols = file.elf_dynamic_symbol_table();
+        for symbol in symbols.iter().skip(1) {
+            if symbol.is_undefined(endian) && symbol.st_bind() != STB_WEAK {
+                let name = text(symbol.name(endian, symbols.strings())?);
+                needs.functions.insert(name);
+            }
+        }
         Ok(needs)
     }
 
-    /// Fails for what a system with [`GLIBC`] may not have.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Fails for what a system with [`GLIBC`], or with musl, may not have.
+    pub(crate) fn check(&self, platform: &Platform) -> Result<()> {
         for library in &self.libraries {
-            ensure!(SYSTEM.contains(&library.as_str()), "it needs {library}");
+            let is_linker = Path::new(platform.linker).ends_with(library);
+            let is_there = is_linker || SYSTEM.contains(&library.as_str());
+            ensure!(is_there, "it needs {library}");
         }
         for version in &self.versions {
             let number = version.strip_prefix("GLIBC_").and_then(numbers);
             let is_there = number.is_some_and(|number| number[..] <= GLIBC[..]);
             ensure!(is_there, "it needs {version}");
+        }
+        if platform.is_musl() {
+            for function in NEW_IN_MUSL {
+                let is_needed = self.functions.contains(function);
+                ensure!(!is_needed, "it needs {function}, which musl 1.2.0 lacks");
+            }
         }
         Ok(())
     }
@@ -191,6 +272,7 @@ mod tests {
         Needs {
             libraries: BTreeSet::from(["libc.so.6".to_owned()]),
             versions: versions.iter().map(|&version| version.into()).collect(),
+            functions: BTreeSet::new(),
         }
     }
 
@@ -198,11 +280,23 @@ mod tests {
     fn versions_are_compared_number_by_number() {
         let needs = needing(&["GLIBC_2.2.5", "GLIBC_2.28", "GLIBC_2.9"]);
         assert_eq!(needs.glibc(), [2, 28]);
-        needs.check().unwrap();
+        needs.check(Platform::this()).unwrap();
         for version in ["GLIBC_2.29", "GLIBC_3.0", "GLIBC_PRIVATE", "GCC_3.0"] {
-            let error = needing(&["GLIBC_2.2.5", version]).check().unwrap_err();
+            let needs = needing(&["GLIBC_2.2.5", version]);
+            let error = needs.check(Platform::this()).unwrap_err();
             assert_eq!(error.to_string(), format!("it needs {version}"));
         }
+    }
+
+    #[test]
+    fn what_an_old_musl_lacks_may_not_be_needed() {
+        let mut needs = needing(&[]);
+        needs.libraries = BTreeSet::from(["libc.so".to_owned()]);
+        needs.functions = BTreeSet::from(["read".to_owned(), "statx".to_owned()]);
+        needs.check(Platform::this()).unwrap();
+        let musl = Platform::of(Some(Target::X86_64Musl));
+        let error = needs.check(musl).unwrap_err();
+        assert_eq!(error.to_string(), "it needs statx, which musl 1.2.0 lacks");
     }
 
     #[test]
@@ -210,7 +304,7 @@ mod tests {
         let mut needs = needing(&[]);
         needs.libraries.insert("libgcc_s.so.1".to_owned());
         assert_eq!(
-            needs.check().unwrap_err().to_string(),
+            needs.check(Platform::this()).unwrap_err().to_string(),
             "it needs libgcc_s.so.1"
         );
     }
@@ -236,9 +330,11 @@ mod tests {
         let needs = Needs::read(&dir.join("needy.so"));
         fs::remove_dir_all(&dir).unwrap();
         let needs = needs.unwrap();
-        assert_eq!(needs, needing(&["GLIBC_2.99"]));
+        let mut expected = needing(&["GLIBC_2.99"]);
+        expected.functions.insert("future".to_owned());
+        assert_eq!(needs, expected);
         assert_eq!(
-            needs.check().unwrap_err().to_string(),
+            needs.check(Platform::this()).unwrap_err().to_string(),
             "it needs GLIBC_2.99"
         );
     }

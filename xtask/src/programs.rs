@@ -6,7 +6,7 @@
 //! part inside. What the launcher takes is not measured, except in the rows that say so.
 
 mod catalogue;
-mod load;
+pub(crate) mod load;
 mod table;
 mod turn;
 
@@ -209,7 +209,7 @@ impl Case {
         let is_inside = self.program.is_carrier() && subject.name == Subject::ORIGINAL;
         let mut launcher = Vec::new();
         if self.program.is_carrier() && !is_inside {
-            let words = ["run", "--require", "--library"];
+            let words = ["run", "--library"];
             launcher.push(stage.command.display().to_string());
             launcher.extend(words.map(str::to_owned));
             launcher.extend([libraries.display().to_string(), "--".to_owned()]);
@@ -237,8 +237,8 @@ impl Case {
     fn latencies(&self) -> &'static [&'static str] {
         match &self.workload.work {
             Work::Serve { load, .. } if load.has_percentiles() => &[table::P50, table::P99],
-            Work::Start { .. } => &[table::P50],
-            Work::Serve { .. } | Work::Call => &[],
+            Work::Call | Work::Start { .. } => &[table::P50, table::P99],
+            Work::Serve { .. } => &[],
         }
     }
 }

@@ -11,8 +11,10 @@
 
 pub(crate) mod init;
 
+use crate::emulation;
 use crate::original::Original;
-use crate::{library, workspace};
+use crate::refusal::Refusal;
+use crate::{library, target, workspace};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -34,6 +36,12 @@ pub(crate) struct Sandbox {
     fixtures: PathBuf,
     /// Directories outside that every run finds below [`init::HOUSE`], by name.
     rooms: Vec<(String, PathBuf)>,
+    /// What runs the programs of other processors.
+    emulation: Option<emulation::Entry>,
+    /// A system call that is refused to all programs inside.
+    refusal: Option<Refusal>,
+    /// The name of a system call whose failures are to be reported.
+    trace: Option<String>,
     next: AtomicU32,
 }
 
@@ -91,6 +99,11 @@ struct Spec {
     rooms: Vec<(String, PathBuf)>,
     /// The files that take the place of others.
     covers: Vec<(PathBuf, PathBuf)>,
+    /// What runs the programs of other processors.
+    emulation: Option<emulation::Entry>,
+    refusal: Option<Refusal>,
+    /// The name of a system call whose failures are to be reported.
+    trace: Option<String>,
     user: u32,
     program: String,
     arguments: Vec<String>,
@@ -121,11 +134,23 @@ impl Sandbox {
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let init = dir.join("init");
         workspace::copy_into_place(Path::new("/proc/self/exe"), &init)?;
+        let mut rooms = Vec::new();
+        let mut emulation = None;
+        if let Some(target) = original.target() {
+            rooms.push((target::SYSTEM_ROOM.to_owned(), target.system()?));
+            emulation = target
+                .emulator()
+                .map(|emulator| emulator.entry())
+                .transpose()?;
+        }
         let sandbox = Sandbox {
             dir,
             init,
             fixtures: original.fixtures(),
-            rooms: Vec::new(),
+            rooms,
+            emulation,
+            refusal: None,
+            trace: None,
             next: AtomicU32::new(0),
         };
         sandbox.write_etc()?;
@@ -142,6 +167,19 @@ impl Sandbox {
     /// This executable, for chores that have a part of their own inside.
     pub(crate) fn executable(&self) -> &Path {
         &self.init
+    }
+
+    /// Has a system call be refused to all programs from now on.
+    pub(crate) fn refuse(&mut self, refusal: Refusal) {
+        self.refusal = Some(refusal);
+    }
+
+    /// Has the failures of a system call be reported, a line for each that begins with the thread's
+    /// number.
+    pub(crate) fn trace(&mut self, call: &str) -> Result<()> {
+        workspace::require_tool("strace", "strace")?;
+        self.trace = Some(call.to_owned());
+        Ok(())
     }
 
     /// Has a directory outside appear in all runs from now on; returns its name inside.
@@ -250,6 +288,9 @@ impl Sandbox {
                     )
                 })
                 .into(),
+            emulation: self.emulation.clone(),
+            refusal: self.refusal,
+            trace: self.trace.clone(),
             user: USER_ID,
             program: name.to_string_lossy().into_owned(),
             arguments: job

@@ -128,7 +128,16 @@ const PLANS: [Plan; 3] = [
         ),
         arguments: &[
             &["-p", "blacklight-sys", "--lib"],
-            &["-p", "blacklight-engine", "--lib", "--test", "pollers"],
+            &["-p", "blacklight-record", "--lib"],
+            &[
+                "-p",
+                "blacklight-engine",
+                "--lib",
+                "--test",
+                "pollers",
+                "--test",
+                "recorder",
+            ],
             // The Rust crate has no unsafe code of its own; what it must not do is leak.
             &["-p", "blacklight", "--test", "teardown*", "--test", "tcp"],
             &[
@@ -150,6 +159,10 @@ const PLANS: [Plan; 3] = [
                 "--test",
                 "processes",
                 "--test",
+                "record_handles",
+                "--test",
+                "record_late",
+                "--test",
                 "soak*",
                 "--test",
                 "threads",
@@ -169,23 +182,53 @@ const PLANS: [Plan; 3] = [
             "ASAN_OPTIONS",
             "detect_leaks=0:detect_stack_use_after_return=1",
         ),
-        arguments: &[&[
-            "-p",
-            "blacklight-uv",
-            "--test",
-            "fs_event*",
-            "--test",
-            "signals",
-            "--test",
-            "udp*",
-        ]],
+        arguments: &[
+            &[
+                "-p",
+                "blacklight-uv",
+                "--test",
+                "fs_event*",
+                "--test",
+                "signals",
+                "--test",
+                "udp*",
+            ],
+            &[
+                "-p",
+                "blacklight-uv",
+                "--test",
+                "record",
+                "--",
+                // The sanitizer's runtime does not live with a limit of memory.
+                "--skip",
+                "no_limit_harms_the_program_watched",
+            ],
+        ],
     },
     Plan {
         sanitizer: Sanitizer::Thread,
         options: ("TSAN_OPTIONS", "halt_on_error=1"),
         arguments: &[
+            // What a hostile record says is read by one thread, and the kernel copies events for the reader, unseen.
+            &[
+                "-p",
+                "blacklight-record",
+                "--lib",
+                "--",
+                "--skip",
+                "a_record_may",
+                "--skip",
+                "events_are_read_whole",
+            ],
             &["-p", "blacklight-engine", "--lib"],
-            &["-p", "blacklight-engine", "--test", "wakeups"],
+            &[
+                "-p",
+                "blacklight-engine",
+                "--test",
+                "recorder",
+                "--test",
+                "wakeups",
+            ],
             &[
                 "-p",
                 "blacklight-uv",
@@ -199,6 +242,12 @@ const PLANS: [Plan; 3] = [
                 "fs",
                 "--test",
                 "processes",
+                "--test",
+                "record",
+                "--test",
+                "record_handles",
+                "--test",
+                "record_late",
                 "--test",
                 "signals",
                 "--test",
@@ -217,6 +266,15 @@ const PLANS: [Plan; 3] = [
                 "a_thread_may_leave_by_pthread_exit",
                 "--skip",
                 "destroying_a_locked_mutex_ends_the_process",
+                // Nor does it live with a limit of memory, or in a program that forks beside its threads.
+                "--skip",
+                "no_limit_harms_the_program_watched",
+                "--skip",
+                "a_child_writes_nothing_to_its_parents_record",
+                "--skip",
+                "threads_may_fork_while_the_pool_works",
+                "--skip",
+                "a_reader_that_is_killed_does_no_harm",
             ],
         ],
     },
@@ -225,6 +283,17 @@ const PLANS: [Plan; 3] = [
 /// The nightly toolchain's Cargo.
 pub(crate) fn nightly() -> Command {
     toolchain(Command::new("cargo"))
+}
+
+/// Where the nightly toolchain lies.
+pub(crate) fn nightly_sysroot() -> Result<PathBuf> {
+    let output = toolchain(Command::new("rustc"))
+        .args(["--print", "sysroot"])
+        .output()
+        .context("cannot run the nightly rustc")?;
+    ensure!(output.status.success(), "there is no nightly toolchain");
+    let path = String::from_utf8(output.stdout)?;
+    Ok(PathBuf::from(path.trim()))
 }
 
 /// Makes a command of Rust's one of the nightly toolchain's.
@@ -256,7 +325,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// Whether the nightly toolchain has the standard library's source, or can get it.
-fn has_std_source() -> bool {
+pub(crate) fn has_std_source() -> bool {
     let added = Command::new("rustup")
         .args(["component", "add", "rust-src", "--toolchain", "nightly"])
         .output();

@@ -1,10 +1,12 @@
 //! `cargo xtask wheel`: the command with its libraries as a Python wheel.
 //!
 //! The wheel has a module, which `python -m` and a console script run and which becomes the command.
-//! It is for any Python 3 on a system with glibc 2.28 or later.
+//! It is for any Python 3 on a system with glibc 2.28 or later, or with musl 1.2.
 
 use crate::compile::run_quietly;
-use crate::portable::{self, FILES, GLIBC};
+use crate::platform::Platform;
+use crate::portable;
+use crate::target::Target;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -26,6 +28,9 @@ pub(crate) struct Options {
     /// The directory for the wheel; `target/wheel` if not given.
     #[arg(long)]
     output: Option<PathBuf>,
+    /// The machine and the C library that it is for, if not those of this machine.
+    #[arg(long)]
+    target: Option<Target>,
 }
 
 /// Runs the chore.
@@ -34,12 +39,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Some(output) => output.clone(),
         None => workspace::target_subdir("wheel")?,
     };
-    println!("{}", build(&portable::stage()?, &output)?.display());
+    let platform = Platform::of(options.target);
+    let wheel = build(platform, &portable::stage(platform)?, &output)?;
+    println!("{}", wheel.display());
     Ok(ExitCode::SUCCESS)
 }
 
 /// Makes the wheel from the files in `stage`.
-pub(crate) fn build(stage: &Path, output: &Path) -> Result<PathBuf> {
+pub(crate) fn build(platform: &Platform, stage: &Path, output: &Path) -> Result<PathBuf> {
     // Python writes versions with more parts in another way than Cargo does.
     let is_plain = VERSION.split('.').all(|part| part.parse::<u32>().is_ok());
     ensure!(is_plain, "{VERSION} is no version for a wheel");
@@ -54,11 +61,11 @@ pub(crate) fn build(stage: &Path, output: &Path) -> Result<PathBuf> {
         let from = source.join("xtask/packaging/wheel").join(file);
         add(&from, &module.join(file), 0o644)?;
     }
-    for file in FILES {
+    for file in portable::files(platform) {
         add(&stage.join(file), &module.join(file), 0o755)?;
     }
     let distribution = format!("{}-{VERSION}", NAME.replace('-', "_"));
-    let tag = format!("py3-none-manylinux_{}_{}_x86_64", GLIBC[0], GLIBC[1]);
+    let tag = format!("py3-none-{}", platform.wheel_tag());
     let info = root.join(format!("{distribution}.dist-info"));
     for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
         add(
@@ -68,7 +75,7 @@ pub(crate) fn build(stage: &Path, output: &Path) -> Result<PathBuf> {
         )?;
     }
     for (file, text) in [
-        ("METADATA", metadata()?),
+        ("METADATA", metadata(platform)?),
         (
             "WHEEL",
             format!(
@@ -96,7 +103,7 @@ pub(crate) fn build(stage: &Path, output: &Path) -> Result<PathBuf> {
 }
 
 /// What the package says of itself, and the text that its page shows.
-fn metadata() -> Result<String> {
+fn metadata(platform: &Platform) -> Result<String> {
     let readme = workspace::root().join("crates/cli/README.md");
     let readme =
         fs::read_to_string(&readme).with_context(|| format!("cannot read {}", readme.display()))?;
@@ -105,6 +112,14 @@ fn metadata() -> Result<String> {
         url => format!("Project-URL: Repository, {url}\n"),
     };
     let license = env!("CARGO_PKG_LICENSE");
+    let exception = match platform.has_swap() {
+        true => String::new(),
+        false => format!(
+            "This is the package for {}: it does not replace a libuv inside a program, as those for glibc on \
+             x86-64 and ARM64 do.\n\n",
+            platform.label
+        ),
+    };
     Ok(format!(
         "Metadata-Version: 2.4\n\
          Name: {NAME}\n\
@@ -119,7 +134,7 @@ fn metadata() -> Result<String> {
          Classifier: Programming Language :: Rust\n\
          Requires-Python: >=3.8\n\
          Description-Content-Type: text/markdown\n\n\
-         {readme}"
+         {exception}{readme}"
     ))
 }
 

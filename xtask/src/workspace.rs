@@ -73,7 +73,19 @@ pub(crate) fn require_tool(tool: &str, debian_package: &str) -> Result<()> {
     if found {
         return Ok(());
     }
-    eprintln!("installing {debian_package} for {tool}");
+    install(tool, debian_package)
+}
+
+/// Makes sure that `file` is there, installing the Debian package that has it if need be.
+pub(crate) fn require_file(file: &str, debian_package: &str) -> Result<()> {
+    if Path::new(file).exists() {
+        return Ok(());
+    }
+    install(file, debian_package)
+}
+
+fn install(missing: &str, debian_package: &str) -> Result<()> {
+    eprintln!("installing {debian_package} for {missing}");
     for arguments in [
         &["update", "-qq"][..],
         &["install", "-qq", "--no-install-recommends", debian_package][..],
@@ -82,10 +94,10 @@ pub(crate) fn require_tool(tool: &str, debian_package: &str) -> Result<()> {
             .args(arguments)
             .env("DEBIAN_FRONTEND", "noninteractive")
             .output()
-            .with_context(|| format!("{tool} is missing and apt-get cannot be run"))?;
+            .with_context(|| format!("{missing} is missing and apt-get cannot be run"))?;
         if !output.status.success() {
             bail!(
-                "{tool} is missing and `apt-get {}` failed:\n{}",
+                "{missing} is missing and `apt-get {}` failed:\n{}",
                 arguments.join(" "),
                 String::from_utf8_lossy(&output.stderr)
             );

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #ifdef ONE_MORE
@@ -18,6 +19,37 @@ size_t uv_loop_size(void) { return sizeof(uv_loop_t) + 8; }
 #ifdef CALLS_INTERNALS
 void uv__run_timers(uv_loop_t *loop);
 #endif
+#ifdef GUARDED
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The start files have no landing pads, so this is linked without them. They would define this. */
+__attribute__((visibility("hidden"))) void *__dso_handle = &__dso_handle;
+
+static void on_illegal(int signal) { _exit(signal); }
+
+/* Whether the processor refuses to enter a function behind its landing pad. */
+static int is_guarded(void) {
+  unsigned (*behind)(void) = (unsigned (*)(void)) ((char *) uv_version + 4);
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGILL, on_illegal);
+    behind();
+    _exit(0);
+  }
+  if (waitpid(child, &status, 0) != child) abort();
+  return WIFEXITED(status) && WEXITSTATUS(status) == SIGILL;
+}
+#endif
+
+/* The same code as one of libuv's functions has, which some linkers merge with it. */
+struct holder {
+  char before[64];
+  int number;
+};
+__attribute__((noinline)) int number_of(const struct holder *holder) { return holder->number; }
 
 static int timers, works, asyncs, exits;
 
@@ -89,12 +121,24 @@ static void start_child(uv_loop_t *loop, uv_process_t *child, char *self) {
 
 int main(int count, char **arguments) {
   const char *name = count > 1 ? arguments[1] : "main";
+  char *next = getenv("BECOME");
+  if (next) {
+    unsetenv("BECOME");
+    execv(next, arguments);
+  }
+  struct holder holder;
+  holder.number = 42;
+  if (number_of(&holder) != 42) return 1;
   uv_loop_t *loop = uv_default_loop();
   setvbuf(stdout, NULL, _IONBF, 0);
   printf("%s: %s\n", name, whose(loop));
+#ifdef GUARDED
+  printf("code: %s\n", is_guarded() ? "guarded" : "open");
+#endif
   uv_timer_t timer;
   uv_work_t request;
   int done = 0;
+  timers = works = asyncs = exits = 0;
   check(uv_timer_init(loop, &timer), "timer");
   check(uv_timer_start(&timer, on_timer, 1, 1), "start");
   request.data = &done;

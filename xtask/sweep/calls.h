@@ -38,6 +38,7 @@ static const struct rule {
   { "epoll_pwait", MINUS_ONE, "EINTR" },
   { "eventfd", MINUS_ONE, "EMFILE ENFILE ENODEV ENOMEM EMFILE+" },
   { "execve", MINUS_ONE, "EACCES EAGAIN EIO EMFILE ENOMEM ETXTBSY ENOENT" },
+  { "fallocate64", MINUS_ONE, "EINTR EIO ENOSPC EDQUOT EOPNOTSUPP ENOSPC+" },
   { "fchmod", MINUS_ONE, "EIO EPERM EROFS" },
   { "fchown", MINUS_ONE, "EIO EPERM EROFS" },
   { "fchownat", MINUS_ONE, "EIO EPERM EROFS" },
@@ -46,7 +47,9 @@ static const struct rule {
   { "fstat", MINUS_ONE, "ENOMEM" },
   { "fstat64", MINUS_ONE, "ENOMEM" },
   { "fstatat", MINUS_ONE, "EACCES ENOMEM" },
+  { "fstatat64", MINUS_ONE, "EACCES ENOMEM" },
   { "fstatfs", MINUS_ONE, "EINTR EIO ENOMEM" },
+  { "fstatfs64", MINUS_ONE, "EINTR EIO ENOMEM" },
   { "fsync", MINUS_ONE, "EINTR EIO ENOSPC" },
   { "ftruncate", MINUS_ONE, "EINTR EIO EPERM" },
   { "futimens", MINUS_ONE, "EACCES EPERM EROFS" },
@@ -72,7 +75,9 @@ static const struct rule {
   { "listen", MINUS_ONE, "EADDRINUSE" },
   { "lseek", MINUS_ONE, "EOVERFLOW ESPIPE" },
   { "lseek64", MINUS_ONE, "EOVERFLOW ESPIPE" },
+  { "madvise", MINUS_ONE, "EINVAL ENOMEM" },
   { "mkdir", MINUS_ONE, "EACCES EDQUOT ENOMEM ENOSPC" },
+  { "mkdirat", MINUS_ONE, "EACCES EDQUOT EEXIST ENOMEM ENOSPC EROFS" },
   { "mkdtemp", NULL_POINTER, "EACCES EEXIST ENOSPC" },
   { "mkostemp", MINUS_ONE, "EEXIST EMFILE ENOSPC" },
   { "mmap", MAP, "EAGAIN ENFILE ENOMEM EPERM ENOMEM+" },
@@ -84,7 +89,9 @@ static const struct rule {
   { "opendir", NULL_POINTER, "EACCES EMFILE ENFILE ENOMEM EMFILE+" },
   { "pipe2", MINUS_ONE, "EMFILE ENFILE EMFILE+" },
   { "poll", MINUS_ONE, "EINTR ENOMEM" },
+  { "posix_madvise", NUMBER, "EINVAL ENOMEM" },
   { "ppoll", MINUS_ONE, "EINTR ENOMEM" },
+  { "prctl", MINUS_ONE, "EINVAL" },
   { "pread", MINUS_ONE, "EINTR EIO short" },
   { "preadv", MINUS_ONE, "EINTR EIO short" },
   { "pselect", MINUS_ONE, "EINTR ENOMEM" },
@@ -110,6 +117,7 @@ static const struct rule {
   { "read.tty", MINUS_ONE, "EINTR EAGAIN EIO short" },
   { "readdir", NULL_POINTER, "EIO" },
   { "readlink", MINUS_ONE, "EACCES EIO ENOMEM" },
+  { "readlinkat", MINUS_ONE, "EACCES EIO ENOMEM" },
   { "readv.file", MINUS_ONE, "EINTR EIO short" },
   { "realpath", NULL_POINTER, "EACCES EIO ENOMEM" },
   { "recv", MINUS_ONE, "EINTR EAGAIN ECONNRESET ECONNREFUSED ENOMEM short ENOMEM+" },
@@ -118,6 +126,7 @@ static const struct rule {
   { "recvmsg.datagram", MINUS_ONE, "EINTR EAGAIN ECONNREFUSED ENOMEM" },
   { "recvmsg.stream", MINUS_ONE, "EINTR EAGAIN ECONNRESET ENOMEM short" },
   { "rename", MINUS_ONE, "EACCES EDQUOT ENOMEM ENOSPC EXDEV" },
+  { "renameat", MINUS_ONE, "EACCES EDQUOT EIO ENOMEM ENOSPC" },
   { "rmdir", MINUS_ONE, "EACCES EBUSY ENOMEM" },
   { "sem_init", MINUS_ONE, "ENOSYS" },
   { "sem_wait", MINUS_ONE, "EINTR" },
@@ -149,6 +158,7 @@ static const struct rule {
   { "tcsetattr", MINUS_ONE, "EINTR EIO" },
   { "ttyname_r", NUMBER, "ENOTTY ERANGE" },
   { "unlink", MINUS_ONE, "EACCES EBUSY EIO ENOMEM" },
+  { "unlinkat", MINUS_ONE, "EACCES EBUSY EIO ENOMEM" },
   { "utimensat", MINUS_ONE, "EACCES EPERM EROFS" },
   { "waitpid", MINUS_ONE, "EINTR" },
   { "write.event", MINUS_ONE, "EINTR" },
@@ -164,30 +174,30 @@ static const struct rule {
 /* Every function of the C library that can fail, whether a rule lets it or not. */
 #define FAILABLE(F) \
   F(accept4) F(access) F(bind) F(chdir) F(chmod) F(chown) F(clone) F(close) F(connect) \
-  F(copy_file_range) F(dup2) F(dup3) F(epoll_create1) F(epoll_ctl) F(epoll_pwait) \
-  F(eventfd) F(execve) F(fchmod) F(fchown) F(fchownat) F(fcntl) F(fdatasync) \
-  F(fstat) F(fstat64) F(fstatat) F(fstatfs) F(fsync) F(ftruncate) F(futimens) F(getaddrinfo) \
-  F(getcwd) F(getgrgid_r) F(gethostname) F(getifaddrs) F(getnameinfo) F(getpeername) \
-  F(getpriority) F(getpwuid_r) F(getrandom) F(getsockname) F(getsockopt) F(if_indextoname) \
-  F(inotify_add_watch) F(inotify_init1) F(ioctl) F(kill) F(link) F(listen) F(lseek) F(lseek64) F(mkdir) F(mkdtemp) \
-  F(mkostemp) F(mmap) F(mmap64) F(mprotect) F(open) F(open64) F(openat64) F(opendir) F(pipe2) \
-  F(poll) F(ppoll) F(pread) F(preadv) F(pselect) F(pthread_attr_init) F(pthread_barrier_init) \
-  F(pthread_cond_init) F(pthread_condattr_init) F(pthread_create) F(pthread_key_create) \
-  F(pthread_mutex_init) F(pthread_mutexattr_init) F(pthread_rwlock_init) \
+  F(copy_file_range) F(dup2) F(dup3) F(epoll_create1) F(epoll_ctl) F(epoll_pwait) F(eventfd) \
+  F(execve) F(fallocate64) F(fchmod) F(fchown) F(fchownat) F(fcntl) F(fdatasync) F(fstat) F(fstat64) \
+  F(fstatat) F(fstatat64) F(fstatfs) F(fstatfs64) F(fsync) F(ftruncate) F(futimens) F(getaddrinfo) F(getcwd) \
+  F(getgrgid_r) F(gethostname) F(getifaddrs) F(getnameinfo) F(getpeername) F(getpriority) \
+  F(getpwuid_r) F(getrandom) F(getsockname) F(getsockopt) F(if_indextoname) F(inotify_add_watch) \
+  F(inotify_init1) F(ioctl) F(kill) F(link) F(listen) F(lseek) F(lseek64) F(madvise) F(mkdir) F(mkdirat) \
+  F(mkdtemp) F(mkostemp) F(mmap) F(mmap64) F(mprotect) F(open) F(open64) F(openat64) F(opendir) \
+  F(pipe2) F(poll) F(posix_madvise) F(ppoll) F(prctl) F(pread) F(preadv) F(pselect) F(pthread_attr_init) \
+  F(pthread_barrier_init) F(pthread_cond_init) F(pthread_condattr_init) F(pthread_create) \
+  F(pthread_key_create) F(pthread_mutex_init) F(pthread_mutexattr_init) F(pthread_rwlock_init) \
   F(pthread_setaffinity_np) F(pthread_setname_np) F(pthread_setschedparam) F(pwrite) F(pwritev) \
-  F(pwritev2) F(read) F(readdir) F(readlink) F(readv) F(realpath) F(recv) F(recvfrom) \
-  F(recvmmsg) F(recvmsg) F(rename) F(rmdir) F(sem_init) F(sem_wait) F(send) F(sendfile) \
-  F(sendmmsg) F(sendmsg) F(sendto) F(setenv) F(setpriority) F(setsockopt) F(shutdown) F(socket) \
-  F(socketpair) F(stat) F(stat64) F(statfs) F(statx) F(symlink) F(syscall) F(sysinfo) \
-  F(tcgetattr) F(tcsetattr) F(ttyname_r) F(unlink) F(utimensat) F(waitpid) F(write) F(writev)
+  F(pwritev2) F(read) F(readdir) F(readlink) F(readlinkat) F(readv) F(realpath) F(recv) F(recvfrom) \
+  F(recvmmsg) F(recvmsg) F(rename) F(renameat) F(rmdir) F(sem_init) F(sem_wait) F(send) F(sendfile) F(sendmmsg) \
+  F(sendmsg) F(sendto) F(setenv) F(setpriority) F(setsockopt) F(shutdown) F(socket) F(socketpair) \
+  F(stat) F(stat64) F(statfs) F(statx) F(symlink) F(syscall) F(sysinfo) F(tcgetattr) F(tcsetattr) \
+  F(ttyname_r) F(unlink) F(unlinkat) F(utimensat) F(waitpid) F(write) F(writev)
 
 /* Imports that make no call, or whose failure the man page excludes for a correct caller: sigaction(2) fails for
  * bad numbers and addresses only, as fcntl(2) does where it gets and sets flags. */
 static const char* const infallible[] = {
   "_ITM_*", "__*", "_dl_find_object", "abort", "bcmp", "cfmakeraw", "clock_gettime",
   "clock_nanosleep", "closedir", "dl_iterate_phdr", "dlclose", "dlerror", "dlopen", "dlsym",
-  "environ", "fputs", "free", "freeaddrinfo", "freeifaddrs", "getenv", "geteuid", "getpid",
-  "getppid", "getrlimit64", "getrusage", "gettid", "if_nametoindex",
+  "environ", "fputs", "free", "freeaddrinfo", "freeifaddrs", "getauxval", "getenv", "geteuid", "getpid",
+  "getppid", "getrlimit", "getrlimit64", "getrusage", "gettid", "if_nametoindex",
   "inotify_rm_watch", "isatty", "mem*", "munmap", "pthread_*", "sched_*",
   "sem_*", "setsid", "sigaction", "sigaddset", "sigemptyset", "sigfillset", "sigismember",
   "sigpending", "sigtimedwait", "strlen", "sysconf", "uname", "unsetenv",

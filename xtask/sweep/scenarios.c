@@ -781,5 +781,6 @@ const struct scenario scenarios[] = {
   { "files_by_ring", files_by_ring }, { "system_facts", system_facts }, { "threads", threads },
   { "accessors", accessors }, { "conversions", conversions }, { "loops_made", loops_made }, { "titles", titles },
   { "detached", detached }, { "udp_adopted", udp_adopted }, { "tcp_bulk", tcp_bulk }, { "pipe_bulk", pipe_bulk }, { "ipc_bulk", ipc_bulk },
+  { "recorded", recorded },
   { NULL, NULL },
 };

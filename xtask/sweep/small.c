@@ -1,10 +1,11 @@
 /* Scenarios without traffic: accessors, names, conversions, titles, loops that the library allocates, a watched
- * tree. */
+ * tree, a recorded loop. */
 #include "sweep.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -155,4 +156,33 @@ void watching_tree(void) {
   rmdir("tree/old/older");
   close(open("tree/new/file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
   close(open("tree/last", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+/* A loop that is recorded from its beginning, with a handle and a request to the pool. What the system refuses the
+ * record is no error of the loop's. */
+static uv_loop_t watched;
+static uv_timer_t watched_timer;
+static uv_work_t watched_work;
+static int watched_events;
+static void on_watched_timer(uv_timer_t* timer) {
+  watched_events++;
+  uv_close((uv_handle_t*) timer, NULL);
+}
+static void watched_job(uv_work_t* request) { (void) request; }
+static void on_watched_job(uv_work_t* request, int status) {
+  watched_events++;
+  reported(request, status);
+}
+void recorded(void) {
+  watched_events = 0;
+  setenv("BLACKLIGHT_RECORD", "origins", 1);
+  int result = TRY(uv_loop_init(&watched));
+  unsetenv("BLACKLIGHT_RECORD");
+  if (result < 0) return;
+  if (TRY(uv_timer_init(&watched, &watched_timer)) == 0 && TRY(uv_timer_start(&watched_timer, on_watched_timer, 1, 0)) < 0)
+    uv_close((uv_handle_t*) &watched_timer, NULL);
+  if (TRY(uv_queue_work(&watched, &watched_work, watched_job, on_watched_job)) == 0) submitted(&watched_work);
+  uv_run(&watched, UV_RUN_DEFAULT);
+  TRY(uv_loop_close(&watched));
+  if (watched_events == 2) aim_reached();
 }

@@ -51,4 +51,5 @@ void titles(void);
 void detached(void);
 void udp_adopted(void);
 void watching_tree(void);
+void recorded(void);
 #endif

@@ -49,7 +49,10 @@ impl Room {
 async fn serve(listener: TcpListener) -> io::Result<()> {
     let room = Rc::new(Room::default());
     loop {
-        let (stream, peer) = listener.accept().await?;
+        // An error is that of one client, or passes, as a lack of descriptors does.
+        let Ok((stream, peer)) = listener.accept().await else {
+            continue;
+        };
         room.0.borrow_mut().insert(peer, stream.clone());
         room.say(peer, "is here");
         let room = room.clone();
@@ -66,7 +69,7 @@ fn main() -> io::Result<()> {
     let address = address.as_deref().unwrap_or("127.0.0.1:7000");
 
     let lp = Loop::new()?;
-    let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
+    let listener = lp.block_on(TcpListener::bind(address))?;
     println!("listening on {}", listener.local_addr()?);
     lp.block_on(serve(listener))
 }

@@ -39,7 +39,7 @@ fn main() -> io::Result<()> {
     let address = address.as_deref().unwrap_or("127.0.0.1:7000");
 
     let lp = Loop::new()?;
-    let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
+    let listener = lp.block_on(TcpListener::bind(address))?;
     println!("listening on {}", listener.local_addr()?);
     listener.accept_start(|_, _, stream| match stream {
         Ok(stream) => {
@@ -47,7 +47,7 @@ fn main() -> io::Result<()> {
             stream.detach();
         }
         Err(error) => eprintln!("a client is turned away: {error}"),
-    });
+    })?;
     lp.run(Mode::Default);
     Ok(())
 }

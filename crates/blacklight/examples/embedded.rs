@@ -15,7 +15,7 @@ fn main() -> io::Result<()> {
     let lp = Loop::builder().poller(Mechanism::Epoll).build()?;
     let ticks = Rc::new(Cell::new(0));
     let count = ticks.clone();
-    let timer = Timer::new(&lp)?;
+    let timer = Timer::new()?;
     timer.start_repeating(Duration::from_millis(20), move |_, timer| {
         count.set(count.get() + 1);
         println!("the loop's timer: tick {}", count.get());

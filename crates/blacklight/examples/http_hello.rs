@@ -27,12 +27,15 @@ fn main() -> io::Result<()> {
     let address = address.as_deref().unwrap_or("127.0.0.1:8080");
 
     let lp = Loop::new()?;
-    let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
+    let listener = lp.block_on(TcpListener::bind(address))?;
     println!("listening on {}", listener.local_addr()?);
     lp.block_on(async {
         loop {
-            let (stream, peer) = listener.accept().await?;
-            stream.set_nodelay(true)?;
+            // An error is that of one client, or passes, as a lack of descriptors does.
+            let Ok((stream, peer)) = listener.accept().await else {
+                continue;
+            };
+            let _ = stream.set_nodelay(true);
             blacklight::spawn(async move {
                 let mut server = auto::Builder::new(LoopExecutor);
                 server.http1().timer(LoopTimer);

@@ -48,11 +48,14 @@ fn main() -> io::Result<()> {
 
     let acceptor = acceptor(std::env::args().nth(2))?;
     let lp = Loop::new()?;
-    let listener = TcpListener::bind(&lp, address.parse().map_err(io::Error::other)?)?;
+    let listener = lp.block_on(TcpListener::bind(address))?;
     println!("listening on {}", listener.local_addr()?);
     lp.block_on(async {
         loop {
-            let (stream, peer) = listener.accept().await?;
+            // An error is that of one client, or passes, as a lack of descriptors does.
+            let Ok((stream, peer)) = listener.accept().await else {
+                continue;
+            };
             let tls = acceptor.accept(stream);
             blacklight::spawn(async move {
                 let mut server = auto::Builder::new(LoopExecutor);

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whether somebody listens there.
 async fn is_open(address: SocketAddr) -> io::Result<bool> {
-    let connecting = TcpStream::connect(&blacklight::current(), address);
+    let connecting = TcpStream::connect(address);
     match blacklight::timeout(PATIENCE, connecting).await {
         // A socket that the kernel gives the very port it is to reach is connected with itself.
         Ok(Ok(stream)) => Ok(stream.local_addr()? != address),

@@ -37,19 +37,18 @@ async fn end(mut child: Child) -> io::Result<ExitStatus> {
     if let Ok(status) = blacklight::timeout(GRACE, child.wait()).await {
         return status;
     }
-    eprintln!("supervisor: {} does not listen", child.pid());
+    eprintln!("supervisor: {} does not listen", child.id());
     let _ = child.kill(SignalKind::SIGKILL);
     child.wait().await
 }
 
 async fn supervise(command: &mut Command) -> io::Result<()> {
-    let lp = blacklight::current();
-    let mut signals = Signals::new(&lp, [SignalKind::SIGINT, SignalKind::SIGTERM])?;
+    let mut signals = Signals::new([SignalKind::SIGINT, SignalKind::SIGTERM])?;
     let mut pause = PAUSE;
     loop {
         // Ctrl-C is for us: in a session of its own the child does not hear it, too.
-        let mut child = command.detached(true).kill_on_drop(true).spawn(&lp)?;
-        eprintln!("supervisor: {} runs", child.pid());
+        let mut child = command.detached(true).kill_on_drop(true).spawn()?;
+        eprintln!("supervisor: {} runs", child.id());
         let Some(status) = or_signal(&mut signals, child.wait()).await else {
             let status = end(child).await?;
             eprintln!("supervisor: ended ({status})");
@@ -60,7 +59,10 @@ async fn supervise(command: &mut Command) -> io::Result<()> {
             pause = PAUSE;
         }
         eprintln!("supervisor: {status}; again in {pause:?}");
-        if or_signal(&mut signals, lp.sleep(pause)).await.is_none() {
+        if or_signal(&mut signals, blacklight::sleep(pause))
+            .await
+            .is_none()
+        {
             return Ok(());
         }
         pause = (2 * pause).min(LONGEST_PAUSE);

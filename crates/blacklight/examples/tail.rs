@@ -61,7 +61,7 @@ async fn follow(path: PathBuf) -> io::Result<()> {
     // The directory is watched, since the file itself would not tell of one that replaces it.
     let path = blacklight::fs::canonicalize(path).await?;
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let mut changes = FsChanges::new(&blacklight::current(), directory)?;
+    let mut changes = FsChanges::new(directory)?;
     let mut shown = Shown::open(&path).await?;
     shown.skip_to_end().await?;
     shown.show().await?;

@@ -15,12 +15,14 @@
 //! let port = listener.local_addr()?.port();
 //! lp.block_on(async {
 //!     let addresses = dns::lookup("127.0.0.1", port).await?;
-//!     TcpStream::connect(&lp, addresses[0]).await
+//!     TcpStream::connect(addresses[0]).await
 //! })?;
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-use crate::loop_::Loop;
+use crate::code::Code;
+use crate::current::here;
+use crate::loop_::LoopHandle;
 use crate::task::JoinError;
 use crate::work::{OnPool, Work};
 use blacklight_engine::{Errno, WorkKind};
@@ -42,13 +44,32 @@ use std::net::SocketAddr;
 /// assert_eq!(found, ["127.0.0.1:80".parse().unwrap()]);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-///
-/// # Panics
-///
-/// If it is polled while no loop runs on this thread.
 pub async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let host = HostName::new(host.as_bytes())?;
-    OnPool::new(WorkKind::SlowIo, move || find(&host, port)).await
+    on_pool(Box::new(host), port).await
+}
+
+pub(crate) fn on_pool(host: Box<HostName>, port: u16) -> OnPool<Vec<SocketAddr>> {
+    OnPool::new(WorkKind::SlowIo, move || find(&host, port))
+}
+
+/// The names of the host and the service of an address; see [`reverse`].
+///
+/// ```
+/// use blacklight::{Loop, dns};
+///
+/// let lp = Loop::new()?;
+/// let dns::Names { host, service, .. } = lp.block_on(dns::reverse(([127, 0, 0, 1], 80).into()))?;
+/// println!("{host} {service}");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Names {
+    /// The name of the host, or its address.
+    pub host: String,
+    /// The name of the service, or its port.
+    pub service: String,
 }
 
 /// Like [`lookup`], with a callback. The returned [`Work`] can cancel the lookup.
@@ -57,20 +78,31 @@ pub async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 /// use blacklight::{Loop, Mode, dns};
 ///
 /// let lp = Loop::new()?;
-/// dns::lookup_with(&lp, "::1", 443, |_, found| {
+/// dns::lookup_then("::1", 443, |_, found| {
 ///     assert_eq!(found.unwrap(), ["[::1]:443".parse().unwrap()]);
 /// })?;
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn lookup_with(
-    lp: &Loop,
+pub fn lookup_then(
     host: &str,
     port: u16,
-    callback: impl FnOnce(&Loop, io::Result<Vec<SocketAddr>>) + 'static,
+    callback: impl FnOnce(&LoopHandle, io::Result<Vec<SocketAddr>>) + 'static,
 ) -> io::Result<Work> {
     let host = HostName::new(host.as_bytes())?;
-    submit(lp, move || find(&host, port), callback)
+    let code = Code::of(&callback);
+    submit(&here()?, code, move || find(&host, port), callback)
+}
+
+/// Looks a name up for a callback that `code` names.
+pub(crate) fn on_pool_then(
+    lp: &LoopHandle,
+    host: Box<HostName>,
+    port: u16,
+    code: Code,
+    callback: impl FnOnce(&LoopHandle, io::Result<Vec<SocketAddr>>) + 'static,
+) -> io::Result<()> {
+    submit(lp, code, move || find(&host, port), callback).map(drop)
 }
 
 /// Looks up the names of the host and the service of an address. If one has no name, returns its
@@ -80,15 +112,11 @@ pub fn lookup_with(
 /// use blacklight::{Loop, dns};
 ///
 /// let lp = Loop::new()?;
-/// let (host, _) = lp.block_on(dns::reverse("127.0.0.1:80".parse().unwrap()))?;
-/// assert!(!host.is_empty());
+/// let names = lp.block_on(dns::reverse(([127, 0, 0, 1], 80).into()))?;
+/// assert!(!names.host.is_empty());
 /// # Ok::<(), std::io::Error>(())
 /// ```
-///
-/// # Panics
-///
-/// If it is polled while no loop runs on this thread.
-pub async fn reverse(address: SocketAddr) -> io::Result<(String, String)> {
+pub async fn reverse(address: SocketAddr) -> io::Result<Names> {
     OnPool::new(WorkKind::SlowIo, move || names(address)).await
 }
 
@@ -98,30 +126,31 @@ pub async fn reverse(address: SocketAddr) -> io::Result<(String, String)> {
 /// use blacklight::{Loop, Mode, dns};
 ///
 /// let lp = Loop::new()?;
-/// dns::reverse_with(&lp, "127.0.0.1:80".parse().unwrap(), |_, names| {
-///     let (host, service) = names.unwrap();
-///     println!("{host} {service}");
+/// dns::reverse_then(([127, 0, 0, 1], 80).into(), |_, names| {
+///     let names = names.unwrap();
+///     println!("{} {}", names.host, names.service);
 /// })?;
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn reverse_with(
-    lp: &Loop,
+pub fn reverse_then(
     address: SocketAddr,
-    callback: impl FnOnce(&Loop, io::Result<(String, String)>) + 'static,
+    callback: impl FnOnce(&LoopHandle, io::Result<Names>) + 'static,
 ) -> io::Result<Work> {
-    submit(lp, move || names(address), callback)
+    let code = Code::of(&callback);
+    submit(&here()?, code, move || names(address), callback)
 }
 
 fn submit<T: Send + 'static>(
-    lp: &Loop,
+    lp: &LoopHandle,
+    code: Code,
     job: impl FnOnce() -> io::Result<T> + Send + 'static,
-    callback: impl FnOnce(&Loop, io::Result<T>) + 'static,
+    callback: impl FnOnce(&LoopHandle, io::Result<T>) + 'static,
 ) -> io::Result<Work> {
-    let after = move |lp: &Loop, result: Result<io::Result<T>, JoinError>| {
+    let after = move |lp: &LoopHandle, result: Result<io::Result<T>, JoinError>| {
         callback(lp, result.unwrap_or_else(|error| Err(error.into())));
     };
-    lp.0.submit(WorkKind::SlowIo, job, after)
+    lp.0.submit(WorkKind::SlowIo, job, code, after)
 }
 
 fn find(host: &HostName, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -138,10 +167,13 @@ fn find(host: &HostName, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok(found.map_err(explain)?.iter().map(with_port).collect())
 }
 
-fn names(address: SocketAddr) -> io::Result<(String, String)> {
+fn names(address: SocketAddr) -> io::Result<Names> {
     let text = |name: CString| name.to_string_lossy().into_owned();
     let (host, service) = resolver::names(address).map_err(explain)?;
-    Ok((text(host), text(service)))
+    Ok(Names {
+        host: text(host),
+        service: text(service),
+    })
 }
 
 fn explain(error: Errno) -> io::Error {

@@ -1,8 +1,10 @@
 //! Changes of files and directories, as the kernel reports them.
 
+use crate::code::Code;
+use crate::current::here;
+use crate::event_queue::EventQueue;
 use crate::handle::{Handle, Single, common_methods, detach_method};
-use crate::loop_::Loop;
-use crate::queue::Queue;
+use crate::loop_::LoopHandle;
 use blacklight_engine::{Change, Errno, Event};
 use std::cmp::Ordering;
 use std::ffi::{CString, OsStr};
@@ -24,7 +26,7 @@ const LIMIT: usize = 16 * 1024;
 /// let lp = Loop::new()?;
 /// lp.block_on(async {
 ///     let file = fs::TempFile::new("watched").await?;
-///     let mut changes = FsChanges::new(&lp, file.path())?;
+///     let mut changes = FsChanges::new(file.path())?;
 ///     fs::write(file.path(), "light").await?;
 ///     assert_eq!(changes.recv().await?.kind, ChangeKind::Changed);
 ///     # Ok::<(), std::io::Error>(())
@@ -32,6 +34,7 @@ const LIMIT: usize = 16 * 1024;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum ChangeKind {
     /// The file was created, removed or renamed.
     Renamed,
@@ -45,16 +48,18 @@ pub enum ChangeKind {
 ///
 /// ```
 /// use blacklight::{ChangeKind, FsChange, FsChanges, Loop, fs};
+/// use std::path::Path;
 ///
 /// let lp = Loop::new()?;
 /// let directory = fs::TempDir::new_blocking("watched")?;
-/// let mut changes = FsChanges::new(&lp, directory.path())?;
+/// let mut changes = FsChanges::new(directory.path())?;
 /// std::fs::create_dir(directory.path().join("new"))?;
-/// let change = lp.block_on(changes.recv())?;
-/// assert_eq!(change, FsChange { path: Some("new".into()), kind: ChangeKind::Renamed });
+/// let FsChange { path, kind, .. } = lp.block_on(changes.recv())?;
+/// assert_eq!((path.as_deref(), kind), (Some(Path::new("new")), ChangeKind::Renamed));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct FsChange {
     /// The path of the entry relative to the watched directory, or the file name of a watched
     /// file.
@@ -92,7 +97,7 @@ impl FsChange {
 ///
 /// let directory = fs::TempDir::new_blocking("watched")?;
 /// let lp = Loop::new()?;
-/// let watch = FsEvent::new(&lp)?;
+/// let watch = FsEvent::new()?;
 /// watch.start(directory.path(), |_, watch, change| {
 ///     let change = change.unwrap();
 ///     assert_eq!(change.kind, ChangeKind::Renamed);
@@ -103,6 +108,7 @@ impl FsChange {
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "a handle closes when it is dropped"]
 pub struct FsEvent {
     handle: Rc<Handle<Single>>,
 }
@@ -112,7 +118,17 @@ detach_method!(FsEvent);
 
 impl FsEvent {
     /// Creates the handle, stopped.
-    pub fn new(lp: &Loop) -> io::Result<FsEvent> {
+    ///
+    /// ```
+    /// use blacklight::{FsEvent, Loop};
+    ///
+    /// let lp = Loop::new()?;
+    /// let watch = FsEvent::new()?;
+    /// assert!(!watch.is_active(), "it has not started");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new() -> io::Result<FsEvent> {
+        let lp = &here()?;
         let (handle, ()) =
             Handle::single(lp, |engine, token| Ok((engine.fs_event_init(token)?, ())))?;
         Ok(FsEvent { handle })
@@ -124,10 +140,28 @@ impl FsEvent {
     /// # Errors
     ///
     /// If the path does not exist, or the handle is started already.
+    ///
+    /// ```
+    /// use blacklight::{ChangeKind, FsEvent, Loop, Mode, fs};
+    ///
+    /// let directory = fs::TempDir::new_blocking("watched")?;
+    /// let path = directory.path().join("file");
+    /// std::fs::write(&path, "black")?;
+    /// let lp = Loop::new()?;
+    /// let watch = FsEvent::new()?;
+    /// watch.start(&path, |_, watch, change| {
+    ///     assert_eq!(change.unwrap().kind, ChangeKind::Changed);
+    ///     watch.stop();
+    /// })?;
+    /// assert!(watch.start(&path, |_, _, _| ()).is_err(), "it is started");
+    /// std::fs::write(&path, "light")?;
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn start(
         &self,
         path: impl AsRef<Path>,
-        callback: impl FnMut(&Loop, &FsEvent, io::Result<FsChange>) + 'static,
+        callback: impl FnMut(&LoopHandle, &FsEvent, io::Result<FsChange>) + 'static,
     ) -> io::Result<()> {
         self.watch(path.as_ref(), false, callback)
     }
@@ -141,7 +175,7 @@ impl FsEvent {
     /// let directory = fs::TempDir::new_blocking("watched")?;
     /// std::fs::create_dir(directory.path().join("below"))?;
     /// let lp = Loop::new()?;
-    /// let watch = FsEvent::new(&lp)?;
+    /// let watch = FsEvent::new()?;
     /// watch.start_recursive(directory.path(), |_, watch, change| {
     ///     assert_eq!(change.unwrap().path.unwrap().as_os_str(), "below/new");
     ///     watch.stop();
@@ -153,7 +187,7 @@ impl FsEvent {
     pub fn start_recursive(
         &self,
         path: impl AsRef<Path>,
-        callback: impl FnMut(&Loop, &FsEvent, io::Result<FsChange>) + 'static,
+        callback: impl FnMut(&LoopHandle, &FsEvent, io::Result<FsChange>) + 'static,
     ) -> io::Result<()> {
         self.watch(path.as_ref(), true, callback)
     }
@@ -162,13 +196,14 @@ impl FsEvent {
         &self,
         path: &Path,
         recursive: bool,
-        mut callback: impl FnMut(&Loop, &FsEvent, io::Result<FsChange>) + 'static,
+        mut callback: impl FnMut(&LoopHandle, &FsEvent, io::Result<FsChange>) + 'static,
     ) -> io::Result<()> {
         let path = CString::new(path.as_os_str().as_bytes())?;
         self.handle
-            .engine()
+            .live_engine()?
             .fs_event_start(self.handle.key, &path, recursive)?;
-        self.handle.set_callback(move |lp, handle, event| {
+        let code = Code::of(&callback);
+        self.handle.set_callback(code, move |lp, handle, event| {
             if let Event::FsEvent(_, change) = event {
                 let name = lp
                     .engine()
@@ -183,6 +218,17 @@ impl FsEvent {
     }
 
     /// Stops watching. Pending changes are discarded.
+    ///
+    /// ```
+    /// use blacklight::{FsEvent, Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let watch = FsEvent::new()?;
+    /// watch.start("/", |_, _, _| unreachable!("it was stopped"))?;
+    /// watch.stop();
+    /// assert!(!lp.run(Mode::Default));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stop(&self) {
         // A closed handle has stopped.
         let _ = self.handle.engine().fs_event_stop(self.handle.key);
@@ -200,7 +246,7 @@ impl FsEvent {
 ///
 /// let directory = fs::TempDir::new_blocking("watched")?;
 /// let lp = Loop::new()?;
-/// let mut changes = FsChanges::new(&lp, directory.path())?;
+/// let mut changes = FsChanges::new(directory.path())?;
 /// lp.block_on(async {
 ///     fs::write(directory.path().join("new"), "light").await?;
 ///     let change = changes.recv().await?;
@@ -209,15 +255,29 @@ impl FsEvent {
 /// })?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "a handle closes when it is dropped"]
 pub struct FsChanges {
     handle: FsEvent,
-    changes: Rc<Queue<io::Result<FsChange>>>,
+    changes: Rc<EventQueue<io::Result<FsChange>>>,
 }
 
 impl FsChanges {
     /// Watches like [`FsEvent::start`].
-    pub fn new(lp: &Loop, path: impl AsRef<Path>) -> io::Result<FsChanges> {
-        FsChanges::watch(lp, path.as_ref(), false)
+    ///
+    /// ```
+    /// use blacklight::fs::TempDir;
+    /// use blacklight::{FsChanges, Loop};
+    ///
+    /// let lp = Loop::new()?;
+    /// let directory = TempDir::new_blocking("changes")?;
+    /// let mut changes = FsChanges::new(directory.path())?;
+    /// std::fs::write(directory.path().join("new"), "light")?;
+    /// let change = lp.block_on(changes.recv())?;
+    /// assert_eq!(change.path.unwrap().as_os_str(), "new");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new(path: impl AsRef<Path>) -> io::Result<FsChanges> {
+        FsChanges::watch(path.as_ref(), false)
     }
 
     /// Watches like [`FsEvent::start_recursive`].
@@ -228,19 +288,19 @@ impl FsChanges {
     /// let directory = fs::TempDir::new_blocking("watched")?;
     /// std::fs::create_dir(directory.path().join("below"))?;
     /// let lp = Loop::new()?;
-    /// let mut changes = FsChanges::recursive(&lp, directory.path())?;
+    /// let mut changes = FsChanges::recursive(directory.path())?;
     /// std::fs::create_dir(directory.path().join("below/new"))?;
     /// let change = lp.block_on(changes.recv())?;
     /// assert_eq!(change.path.unwrap().as_os_str(), "below/new");
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn recursive(lp: &Loop, path: impl AsRef<Path>) -> io::Result<FsChanges> {
-        FsChanges::watch(lp, path.as_ref(), true)
+    pub fn recursive(path: impl AsRef<Path>) -> io::Result<FsChanges> {
+        FsChanges::watch(path.as_ref(), true)
     }
 
-    fn watch(lp: &Loop, path: &Path, recursive: bool) -> io::Result<FsChanges> {
-        let handle = FsEvent::new(lp)?;
-        let changes = Rc::new(Queue::new());
+    fn watch(path: &Path, recursive: bool) -> io::Result<FsChanges> {
+        let handle = FsEvent::new()?;
+        let changes = Rc::new(EventQueue::new());
         let queue = changes.clone();
         handle.watch(path, recursive, move |_, _, change| push(&queue, change))?;
         handle.unref();
@@ -248,6 +308,28 @@ impl FsChanges {
     }
 
     /// Waits for the next change.
+    ///
+    /// ```
+    /// use blacklight::{ChangeKind, FsChanges, Loop, fs};
+    ///
+    /// let directory = fs::TempDir::new_blocking("watched")?;
+    /// let lp = Loop::new()?;
+    /// let mut changes = FsChanges::new(directory.path())?;
+    /// lp.block_on(async {
+    ///     let (old, new) = (directory.path().join("old"), directory.path().join("new"));
+    ///     fs::write(&old, "light").await?;
+    ///     fs::rename(&old, &new).await?;
+    ///     loop {
+    ///         let change = changes.recv().await?;
+    ///         if change.kind == ChangeKind::Renamed && change.path.unwrap().as_os_str() == "new" {
+    ///             return Ok(());
+    ///         }
+    ///     }
+    ///     # #[allow(unreachable_code)]
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn recv(&mut self) -> io::Result<FsChange> {
         self.changes.pop().await
     }
@@ -260,7 +342,7 @@ impl FsChanges {
     ///
     /// let directory = fs::TempDir::new_blocking("watched")?;
     /// let lp = Loop::new()?;
-    /// let mut changes = FsChanges::new(&lp, directory.path())?;
+    /// let mut changes = FsChanges::new(directory.path())?;
     /// std::fs::create_dir(directory.path().join("new"))?;
     /// let change = lp.block_on(poll_fn(|context| changes.poll_recv(context)))?;
     /// assert_eq!(change.path.unwrap().as_os_str(), "new");
@@ -272,7 +354,7 @@ impl FsChanges {
 }
 
 /// Queues a change, or an overflow when the queue is full.
-fn push(queue: &Queue<io::Result<FsChange>>, change: io::Result<FsChange>) {
+fn push(queue: &EventQueue<io::Result<FsChange>>, change: io::Result<FsChange>) {
     let overflow = FsChange {
         path: None,
         kind: ChangeKind::Overflow,
@@ -322,7 +404,7 @@ mod tests {
 
     #[test]
     fn too_many_that_wait_are_an_overflow() {
-        let queue = Queue::new();
+        let queue = EventQueue::new();
         for _ in 0..LIMIT + 5 {
             push(&queue, Ok(changed("a")));
         }

@@ -7,9 +7,11 @@
 //! metadata differs, if it is an error that differs from the previous result, or if it follows an
 //! error. The last known metadata is kept through errors.
 
+use crate::code::Code;
+use crate::current::here;
+use crate::event_queue::EventQueue;
 use crate::handle::{Handle, Slot, common_methods};
-use crate::loop_::{Inner, Loop};
-use crate::queue::Queue;
+use crate::loop_::{Inner, LoopHandle};
 use crate::table::Source;
 use crate::work::Work;
 use blacklight_engine::{Event, WorkKind};
@@ -31,12 +33,13 @@ use std::time::Duration;
 /// use std::time::Duration;
 ///
 /// let lp = Loop::new()?;
-/// let mut changes = StatChanges::new(&lp, "/nowhere", Duration::from_secs(60))?;
-/// let StatChange { previous, current } = lp.block_on(changes.recv());
+/// let mut changes = StatChanges::new("/nowhere", Duration::from_secs(60))?;
+/// let StatChange { previous, current, .. } = lp.block_on(changes.recv());
 /// assert!(previous.is_none() && current.is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct StatChange {
     /// The last known metadata, or `None` if the file has never been found.
     pub previous: Option<Metadata>,
@@ -53,7 +56,7 @@ enum Outcome {
     Error(Option<i32>, io::ErrorKind),
 }
 
-type Callback = dyn FnMut(&Loop, &FsPoll, StatChange);
+type Callback = dyn FnMut(&LoopHandle, &FsPoll, StatChange);
 
 /// The loop's part of a handle.
 struct Watch {
@@ -72,11 +75,11 @@ struct Watch {
 
 impl Watch {
     /// Submits a `stat` of the file.
-    fn submit_stat(self: &Rc<Self>, inner: &Rc<Inner>) -> io::Result<()> {
+    fn submit_stat(self: &Rc<Self>, inner: &Rc<Inner>, code: Code) -> io::Result<()> {
         let path = self.path.borrow().clone();
         let (watch, start) = (Rc::downgrade(self), self.starts.get());
         let job = move || fs::metadata(&path);
-        let work = inner.submit(WorkKind::FastIo, job, move |lp, outcome| {
+        let work = inner.submit(WorkKind::FastIo, job, code, move |lp, outcome| {
             if let Some(watch) = watch.upgrade()
                 && watch.starts.get() == start
             {
@@ -88,7 +91,7 @@ impl Watch {
         Ok(())
     }
 
-    fn complete(&self, lp: &Loop, current: io::Result<Metadata>) {
+    fn complete(&self, lp: &LoopHandle, current: io::Result<Metadata>) {
         let outcome = match &current {
             Ok(_) => Outcome::File,
             Err(error) => Outcome::Error(error.raw_os_error(), error.kind()),
@@ -143,18 +146,24 @@ fn differs(before: &Metadata, now: &Metadata) -> bool {
 }
 
 impl Source for Watch {
-    fn event(&self, _: &Loop, _: Event) {
+    fn event(&self, _: &LoopHandle, _: Event) {
         if let Some(handle) = self.handle.get().and_then(Weak::upgrade)
             && self.in_progress.borrow().is_none()
         {
             // If this fails for lack of memory, the next interval tries again.
-            let _ = handle.state.submit_stat(&handle.inner);
+            let _ = handle
+                .state
+                .submit_stat(&handle.inner, self.callback.code());
         }
+    }
+
+    fn code(&self, _: Option<&Event>) -> Code {
+        self.callback.code()
     }
 
     fn clear(&self) {
         self.cancel();
-        self.callback.set(None);
+        self.callback.clear();
         drop(self.detached.take());
     }
 }
@@ -170,7 +179,7 @@ impl Source for Watch {
 /// let directory = fs::TempDir::new_blocking("polled")?;
 /// let path = directory.path().join("file");
 /// let lp = Loop::new()?;
-/// let poll = FsPoll::new(&lp)?;
+/// let poll = FsPoll::new()?;
 /// poll.start(path.clone(), Duration::from_millis(1), move |_, poll, change| match change.current {
 ///     Err(error) => {
 ///         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -184,6 +193,7 @@ impl Source for Watch {
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "a handle closes when it is dropped"]
 pub struct FsPoll {
     handle: Rc<Handle<Watch>>,
 }
@@ -192,7 +202,17 @@ common_methods!(FsPoll);
 
 impl FsPoll {
     /// Creates the handle, stopped.
-    pub fn new(lp: &Loop) -> io::Result<FsPoll> {
+    ///
+    /// ```
+    /// use blacklight::{FsPoll, Loop};
+    ///
+    /// let lp = Loop::new()?;
+    /// let poll = FsPoll::new()?;
+    /// assert!(!poll.is_active(), "it has not started");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new() -> io::Result<FsPoll> {
+        let lp = &here()?;
         let watch = Rc::new(Watch {
             callback: Slot::new(),
             handle: OnceCell::new(),
@@ -211,31 +231,70 @@ impl FsPoll {
 
     /// Watches a file by calling `stat` now and then every `interval`, which is at least one
     /// millisecond. Replaces an earlier file and callback.
+    ///
+    /// ```
+    /// use blacklight::{FsPoll, Loop, Mode, fs};
+    /// use std::time::Duration;
+    ///
+    /// let directory = fs::TempDir::new_blocking("polled")?;
+    /// let path = directory.path().join("file");
+    /// std::fs::write(&path, "black")?;
+    /// let lp = Loop::new()?;
+    /// let poll = FsPoll::new()?;
+    /// let longer = path.clone();
+    /// poll.start(&path, Duration::from_millis(1), move |_, poll, change| {
+    ///     let (before, now) = (change.previous.unwrap(), change.current.unwrap());
+    ///     assert_eq!((before.len(), now.len()), (5, 11));
+    ///     poll.stop();
+    /// })?;
+    /// // A change after the first look at the file.
+    /// let timer = blacklight::Timer::new()?;
+    /// timer.start(Duration::from_millis(20), move |_, _| {
+    ///     std::fs::write(&longer, "black light").unwrap();
+    /// })?;
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn start(
         &self,
         path: impl AsRef<Path>,
         interval: Duration,
-        callback: impl FnMut(&Loop, &FsPoll, StatChange) + 'static,
+        callback: impl FnMut(&LoopHandle, &FsPoll, StatChange) + 'static,
     ) -> io::Result<()> {
+        self.handle.check_open()?;
         self.stop();
-        let Handle { inner, key, state } = &*self.handle;
+        let Handle {
+            inner, key, state, ..
+        } = &*self.handle;
         *state.path.borrow_mut() = Arc::from(path.as_ref());
         state.last.set(Outcome::None);
         state.known.replace(None);
-        state.submit_stat(inner)?;
+        let code = Code::of(&callback);
+        state.submit_stat(inner, code)?;
         let interval_ms = u64::try_from(interval.as_millis())
             .unwrap_or(u64::MAX)
             .max(1);
         let started = inner.engine().timer_start(*key, interval_ms, interval_ms);
         started.inspect_err(|_| state.cancel())?;
-        // A loop that is gone would never drop the callback.
-        if !inner.is_closed() {
-            state.callback.set(Some(Box::new(callback)));
-        }
+        state.callback.set(Box::new(callback), code);
         Ok(())
     }
 
     /// Stops watching. The result of a `stat` in progress is ignored.
+    ///
+    /// ```
+    /// use blacklight::{FsPoll, Loop, Mode};
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let poll = FsPoll::new()?;
+    /// poll.start("/nowhere", Duration::from_millis(1), |_, poll, change| {
+    ///     assert!(change.current.is_err());
+    ///     poll.stop();
+    /// })?;
+    /// assert!(!lp.run(Mode::Default));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stop(&self) {
         self.handle.state.cancel();
         // A closed handle has stopped.
@@ -249,14 +308,15 @@ impl FsPoll {
     /// use std::time::Duration;
     ///
     /// let lp = Loop::new()?;
-    /// let poll = FsPoll::new(&lp)?;
+    /// let poll = FsPoll::new()?;
     /// poll.start("/nowhere", Duration::from_secs(60), |_, poll, _| poll.close())?;
     /// poll.detach();
     /// lp.run(Mode::Default);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn detach(self) {
-        if !self.handle.inner.is_closed() {
+        // Nothing would take it out of the state that it owns.
+        if !self.handle.is_over() {
             let state = self.handle.state.clone();
             state.detached.set(Some(self.handle));
         }
@@ -273,7 +333,7 @@ impl FsPoll {
 /// let directory = fs::TempDir::new_blocking("polled")?;
 /// let path = directory.path().join("file");
 /// let lp = Loop::new()?;
-/// let mut changes = StatChanges::new(&lp, &path, Duration::from_millis(1))?;
+/// let mut changes = StatChanges::new(&path, Duration::from_millis(1))?;
 /// lp.block_on(async {
 ///     assert!(changes.recv().await.current.is_err());
 ///     fs::write(&path, "light").await?;
@@ -282,16 +342,28 @@ impl FsPoll {
 /// })?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "a handle closes when it is dropped"]
 pub struct StatChanges {
     handle: FsPoll,
-    changes: Rc<Queue<StatChange>>,
+    changes: Rc<EventQueue<StatChange>>,
 }
 
 impl StatChanges {
     /// Watches a file by calling `stat` now and then every `interval`.
-    pub fn new(lp: &Loop, path: impl AsRef<Path>, interval: Duration) -> io::Result<StatChanges> {
-        let handle = FsPoll::new(lp)?;
-        let changes = Rc::new(Queue::new());
+    ///
+    /// ```
+    /// use blacklight::{Loop, StatChanges};
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut changes = StatChanges::new("/nowhere", Duration::from_millis(1))?;
+    /// let first = lp.block_on(changes.recv());
+    /// assert!(first.previous.is_none() && first.current.is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new(path: impl AsRef<Path>, interval: Duration) -> io::Result<StatChanges> {
+        let handle = FsPoll::new()?;
+        let changes = Rc::new(EventQueue::new());
         let queue = changes.clone();
         handle.start(path, interval, move |_, _, change| {
             queue.update(|waiting| {
@@ -306,6 +378,19 @@ impl StatChanges {
     }
 
     /// Waits for the next change.
+    ///
+    /// ```
+    /// use blacklight::{Loop, StatChanges};
+    /// use std::io::ErrorKind;
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut changes = StatChanges::new("/nowhere", Duration::from_secs(60))?;
+    /// // A file that is missing is told of once.
+    /// let change = lp.block_on(changes.recv());
+    /// assert_eq!(change.current.unwrap_err().kind(), ErrorKind::NotFound);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn recv(&mut self) -> StatChange {
         self.changes.pop().await
     }
@@ -317,7 +402,7 @@ impl StatChanges {
     /// use std::{future::poll_fn, time::Duration};
     ///
     /// let lp = Loop::new()?;
-    /// let mut changes = StatChanges::new(&lp, "/nowhere", Duration::from_secs(60))?;
+    /// let mut changes = StatChanges::new("/nowhere", Duration::from_secs(60))?;
     /// let change = lp.block_on(poll_fn(|context| changes.poll_recv(context)));
     /// assert!(change.current.is_err());
     /// # Ok::<(), std::io::Error>(())

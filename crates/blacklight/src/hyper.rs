@@ -1,10 +1,9 @@
 //! hyper's executor and timer on the current loop.
 
 use crate::current::current;
-use crate::time::Sleep;
-use send_wrapper::SendWrapper;
+use crate::local::Local;
+use crate::time::{Sleep, sleep, sleep_until};
 use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// Spawns hyper's tasks on the loop that runs on this thread.
@@ -40,32 +39,20 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for LoopExecutor {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct LoopTimer;
 
-/// hyper requires its sleeps to be `Send`. Those of a loop's connections never leave the loop's
-/// thread, which `SendWrapper` checks.
-struct HyperSleep(SendWrapper<Sleep>);
-
-impl Future for HyperSleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut *self.0).poll(context)
-    }
-}
-
-impl hyper::rt::Sleep for HyperSleep {}
+impl hyper::rt::Sleep for Local<Sleep> {}
 
 impl hyper::rt::Timer for LoopTimer {
     fn sleep(&self, time: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(HyperSleep(SendWrapper::new(current().sleep(time))))
+        Box::pin(Local::new(sleep(time)))
     }
 
     fn sleep_until(&self, moment: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(HyperSleep(SendWrapper::new(current().sleep_until(moment))))
+        Box::pin(Local::new(sleep_until(moment)))
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn hyper::rt::Sleep>>, moment: Instant) {
-        match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
-            Some(mut own) => own.0.reset_to(moment),
+        match sleep.as_mut().downcast_mut_pin::<Local<Sleep>>() {
+            Some(mut own) => own.reset_to(moment),
             None => *sleep = self.sleep_until(moment),
         }
     }

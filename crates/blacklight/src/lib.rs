@@ -24,11 +24,13 @@
 //!
 //! fn main() -> io::Result<()> {
 //!     let lp = Loop::new()?;
-//!     let listener = TcpListener::bind(&lp, "127.0.0.1:7000".parse().unwrap())?;
 //!     lp.block_on(async {
+//!         let listener = TcpListener::bind("127.0.0.1:7000").await?;
 //!         loop {
-//!             let (stream, _) = listener.accept().await?;
-//!             blacklight::spawn(echo(stream));
+//!             // An error is that of one client, or passes, as a lack of descriptors does.
+//!             if let Ok((stream, _)) = listener.accept().await {
+//!                 blacklight::spawn(echo(stream));
+//!             }
 //!         }
 //!     })
 //! }
@@ -36,7 +38,7 @@
 //!
 //! Tasks need not be `Send`, so they may share data through [`Rc`](std::rc::Rc). [`sleep`],
 //! [`timeout`] and [`interval`] wait; [`spawn_blocking`] runs a closure on the thread pool. Woken
-//! tasks run right after the callback that woke them; see [`Loop::spawn`].
+//! tasks run right after the callback that woke them; see [`LoopHandle::spawn`].
 //!
 //! # Callbacks
 //!
@@ -51,9 +53,9 @@
 //!
 //! fn main() -> std::io::Result<()> {
 //!     let lp = Loop::new()?;
-//!     let timer = Timer::new(&lp)?;
+//!     let timer = Timer::new()?;
 //!     let mut ticks = 0;
-//!     timer.start_repeating(Duration::from_millis(1), move |_, timer| {
+//!     timer.start_repeating(Duration::from_millis(100), move |_, timer| {
 //!         ticks += 1;
 //!         println!("tick {ticks}");
 //!         if ticks == 3 {
@@ -91,33 +93,61 @@
 //!
 //! fn main() -> io::Result<()> {
 //!     let lp = Loop::new()?;
-//!     let listener = TcpListener::bind(&lp, "127.0.0.1:7000".parse().unwrap())?;
+//!     let listener = lp.block_on(TcpListener::bind("127.0.0.1:7000"))?;
 //!     listener.accept_start(|_, _, client| {
 //!         if let Err(error) = client.and_then(echo) {
 //!             eprintln!("cannot serve a client: {error}");
 //!         }
-//!     });
+//!     })?;
 //!     lp.run(Mode::Default);
 //!     Ok(())
 //! }
 //! ```
 //!
+//! # Which loop
+//!
+//! There is one rule: **what is made belongs to the current loop.** Constructors and functions
+//! never take a loop. The current loop is the one whose callbacks and tasks run; outside of these,
+//! it is the only loop that the thread has made. A thread with several loops says which one it
+//! means with [`LoopHandle::enter`]. An `async fn` takes the loop that first polls it; all else
+//! takes the loop of the call.
+//!
+//! Without a current loop, whatever returns an [`io::Result`](std::io::Result) fails with
+//! [`Error::NoCurrentLoop`], and all else panics.
+//!
+//! | type | what it is |
+//! | --- | --- |
+//! | [`Loop`] | the owner, which alone runs the loop and ends it when dropped |
+//! | [`LoopHandle`] | a reference that is cheap to clone: [`current()`], and the first argument of callbacks |
+//! | [`WeakLoopHandle`] | a reference that does not keep the loop's descriptors |
+//!
+#![doc = include_str!("send.md")]
 //! # What else there is
 //!
 //! | to work with | use |
 //! | --- | --- |
 //! | connections | [`TcpListener`], [`TcpStream`], [`UnixListener`], [`UnixStream`], [`Pipe`], [`Tty`] |
 //! | datagrams | [`UdpSocket`] |
-//! | other descriptors | [`Poll`] |
+//! | other descriptors | [`AsyncFd`] |
 //! | files, processes, signals, names | [`fs`], [`process`], [`signal`], [`dns`] |
-//! | other threads | [`Async`] and its [`Sender`], the only type that is `Send` |
-//! | each turn of the loop | [`Prepare`], [`Check`], [`Idle`], and [`Loop::observe`] |
+//! | a loop for each processor | [`multi`], and [`Stop`] to end it all |
+//! | other threads | [`Remote`], which spawns tasks; [`Async`] and its [`Sender`], which wake |
+//! | each turn of the loop | [`Prepare`], [`Check`], [`Idle`], and [`LoopHandle::observe`] |
 //! | Node's scheduling | [`node`]: `setTimeout`, `setImmediate`, `process.nextTick`, in Node's order |
 //!
-//! Streams implement the traits of `futures-io`. The feature `tokio` adds tokio's traits, so that
-//! libraries written for tokio, such as tokio-rustls, work on these streams. The feature `hyper`
-//! adds hyper's traits, `LoopExecutor` and `LoopTimer`. The feature `tracing` emits events with
-//! the target `blacklight` and the field `loop`, the name of the loop:
+//! Streams, files and the standard streams implement the traits of `futures-io`. Three features add
+//! those of others:
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `tokio` | tokio's traits, with which libraries for its streams work, such as tokio-rustls |
+//! | `hyper` | hyper's traits for streams, `LoopExecutor` and `LoopTimer` |
+//! | `hyper-util` | `LoopConnector`, for the pooled client of hyper-util |
+//!
+//! # Tracing
+//!
+//! The feature `tracing` tells subscribers what loops do, with the target `blacklight` and the
+//! field `loop`, the name of the loop. Events:
 //!
 //! | level | message | further fields |
 //! | --- | --- | --- |
@@ -126,29 +156,61 @@
 //! | `TRACE` | `task spawned`, `task over`, `task cancelled` | `task` |
 //! | `WARN` | `task panicked` | `task` |
 //!
+//! Spans, which nest: what a program says in a callback or task is in the spans of these. All have
+//! the level `TRACE`. A loop opens them from its next run on when a subscriber listens, and asks
+//! only when a run begins.
+//!
+//! | span | from | to | further fields |
+//! | --- | --- | --- | --- |
+//! | `run` | [`Loop::run`] begins; [`Loop::block_on`] begins to wait | its end | `mode` |
+//! | `callback` | a callback begins | it and the tasks that it woke have run | `phase`, `turn`, `event` |
+//! | `poll` | a task is polled | it is pending or over | `task`; none for the future of `block_on` |
+//! | `spin` | the loop asks again and again | it sleeps or has something to do | `found` |
+//! | `sleep` | the loop sleeps | it wakes up | `timeout` |
+//!
+//! A subscriber hears of `run`, `callback`, `spin` and `sleep` while the loop is at work, so it may
+//! wake tasks of the loop then, but not use its handles.
+//!
+//! # Examples
+//!
 //! The directory `examples` has whole programs: servers for echo, chat and HTTP, one on all cores,
 //! a port scanner, a supervisor of processes, and others. `cargo run --example echo` runs one.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod address;
+mod async_fd;
+mod code;
 mod current;
 pub mod dns;
+mod error;
+mod event_queue;
 pub mod fs;
 mod fs_event;
 mod fs_poll;
 mod handle;
+
 #[cfg(feature = "hyper")]
 mod hyper;
+#[cfg(feature = "hyper-util")]
+mod hyper_client;
+mod join_set;
+mod local;
 mod loop_;
+mod mechanism;
+pub mod multi;
 pub mod node;
 mod observe;
-mod poll;
+mod options;
 pub mod process;
-mod queue;
 mod random;
+mod remote;
 pub mod signal;
+mod stdio;
+mod stop;
 mod stream;
+mod streams;
 mod table;
 mod task;
 mod tcp;
@@ -164,22 +226,33 @@ mod work;
 
 #[cfg(feature = "hyper")]
 pub use self::hyper::{LoopExecutor, LoopTimer};
+#[cfg(feature = "hyper-util")]
+pub use self::hyper_client::LoopConnector;
+pub use address::ToSocketAddrs;
+pub use async_fd::AsyncFd;
 pub use blacklight_engine::Phase;
-pub use current::{current, interval, sleep, sleep_until, spawn, spawn_blocking, timeout};
+pub use current::{current, spawn, spawn_blocking, try_current};
+pub use error::Error;
 pub use fs_event::{ChangeKind, FsChange, FsChanges, FsEvent};
 pub use fs_poll::{FsPoll, StatChange, StatChanges};
-pub use loop_::{Builder, Loop};
+pub use join_set::{AbortOnDrop, JoinSet};
+pub use local::Local;
+pub use loop_::{Builder, Loop, LoopHandle, WeakLoopHandle};
+pub use mechanism::Mechanism;
 pub use observe::Dispatch;
-pub use poll::Poll;
+pub use options::{BindOptions, KeepAlive, UdpOptions};
 pub use random::{random, random_bytes};
+pub use remote::{Remote, RemoteHandle};
 pub use signal::{Signal, SignalKind, Signals};
-pub use stream::{ReadHalf, WriteHalf};
-pub use task::{JoinError, JoinHandle};
+pub use stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
+pub use stop::{Stop, Stopped};
+pub use stream::{ReadHalf, ReuniteError, WriteHalf};
+pub use task::{JoinError, JoinHandle, yield_now};
 pub use tcp::{TcpListener, TcpStream};
-pub use time::{Elapsed, Interval, Sleep};
+pub use time::{Elapsed, Interval, Sleep, interval, sleep, sleep_until, timeout};
 pub use timer::Timer;
-pub use tty::{Tty, reset_terminal};
-pub use udp::{Datagram, UdpSocket};
+pub use tty::{Tty, TtySize, reset_terminal};
+pub use udp::{Datagram, SendQueue, UdpSocket};
 pub use unix::{Pipe, UnixListener, UnixStream};
 pub use wakeup::Async;
 pub use watcher::{Check, Idle, Prepare};
@@ -187,47 +260,13 @@ pub use work::{Blocking, Work};
 
 // Types of the engine, each with an example.
 
-/// Options of [`TcpListener::bind_with`].
-///
-/// ```
-/// use blacklight::{BindOptions, Loop, TcpListener};
-///
-/// let lp = Loop::new()?;
-/// let options = BindOptions { reuse_port: true, ..BindOptions::default() };
-/// TcpListener::bind_with(&lp, "127.0.0.1:0".parse().unwrap(), options, 128)?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub use blacklight_engine::BindOptions;
-
-/// When the kernel probes an idle connection; see [`TcpStream::set_keepalive`].
-///
-/// ```
-/// use blacklight::KeepAlive;
-///
-/// // After a minute of silence, the peer has half a minute to answer.
-/// let keepalive = KeepAlive { idle: 60, interval: 10, count: 3 };
-/// assert_eq!(keepalive.interval * keepalive.count, 30);
-/// ```
-pub use blacklight_engine::KeepAlive;
-
-/// The system call that a loop polls with; see [`Builder::poller`].
-///
-/// ```
-/// use blacklight::{Loop, Mechanism};
-///
-/// let poll = Mechanism::from_name("poll").unwrap();
-/// assert_eq!(Loop::builder().poller(poll).build()?.mechanism().name(), "poll");
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub use blacklight_engine::Mechanism;
-
-/// The counters that [`Loop::metrics`] returns.
+/// The counters that [`LoopHandle::metrics`] returns.
 ///
 /// ```
 /// use blacklight::{Async, Loop, Mode};
 ///
 /// let lp = Loop::new()?;
-/// let wakeup = Async::new(&lp, |lp, _| lp.stop())?;
+/// let wakeup = Async::new(|lp, _| lp.stop())?;
 /// wakeup.sender().send();
 /// lp.run(Mode::Default);
 /// let metrics = lp.metrics();
@@ -243,7 +282,7 @@ pub use blacklight_engine::Metrics;
 /// use std::time::Duration;
 ///
 /// let lp = Loop::new()?;
-/// let timer = Timer::new(&lp)?;
+/// let timer = Timer::new()?;
 /// timer.start_repeating(Duration::from_millis(1), |_, _| println!("tick"))?;
 /// lp.run(Mode::NoWait); // Runs what is due now, without waiting.
 /// lp.run(Mode::Once); // Waits for one tick.
@@ -253,7 +292,7 @@ pub use blacklight_engine::Metrics;
 /// ```
 pub use blacklight_engine::Mode;
 
-/// The events that a [`Poll`] watches for and reports.
+/// The events that a [`AsyncFd`] watches for and reports.
 ///
 /// ```
 /// use blacklight::Readiness;
@@ -270,7 +309,7 @@ pub use blacklight_engine::Readiness;
 /// use blacklight::{Async, Loop, Mode, Sender};
 ///
 /// let lp = Loop::new()?;
-/// let wakeup = Async::new(&lp, |lp, _| lp.stop())?;
+/// let wakeup = Async::new(|lp, _| lp.stop())?;
 /// let sender: Sender = wakeup.sender();
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| sender.send());
@@ -286,31 +325,13 @@ pub use blacklight_engine::Sender;
 /// use blacklight::{Loop, Tty, TtyMode};
 ///
 /// let lp = Loop::new()?;
-/// let tty = Tty::new(&lp, std::io::stdin())?;
+/// let tty = Tty::new(std::io::stdin())?;
 /// tty.set_mode(TtyMode::Raw)?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub use blacklight_engine::TtyMode;
 
-/// Options of [`UdpSocket::bind_with`].
-///
-/// ```
-/// use blacklight::{Loop, UdpBind, UdpSocket};
-///
-/// let lp = Loop::new()?;
-/// let options = UdpBind { errors: true, ..UdpBind::default() };
-/// UdpSocket::bind_with(&lp, "127.0.0.1:0".parse().unwrap(), options)?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub use blacklight_engine::UdpBind;
-
-/// Which other sockets may bind the address of a [`UdpSocket`]; part of [`UdpBind`].
-///
-/// ```
-/// use blacklight::{UdpBind, UdpReuse};
-///
-/// let reuse = UdpReuse { address: true, ..UdpReuse::default() };
-/// let options = UdpBind { reuse, ..UdpBind::default() };
-/// assert!(options.reuse.address && !options.reuse.port);
-/// ```
-pub use blacklight_engine::UdpReuse;
+/// Runs the programs of the README with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,18 +1,26 @@
 //! The loop: owns the engine, the table that maps tokens to receivers, and the tasks.
 //!
-//! [`Loop::deliver`] is the only place that calls user code for an event. The engine and the
+//! [`LoopHandle::deliver`] is the only place that calls user code for an event. The engine and the
 //! table are never borrowed while user code runs or user values are dropped.
 
+use crate::code::{Code, Polling};
+use crate::current;
+use crate::error::Error;
 use crate::handle::{EngineResult, Handle};
+use crate::mechanism::{Mechanism, Seed};
 use crate::node::{self, Node};
-use crate::observe::{Dispatch, Recorder, Recording};
+use crate::observe::{Dispatch, Observations, Recording};
 use crate::table::{Entry, Source, Table};
-use crate::task::Tasks;
+use crate::task::{PASS, Tasks};
 use crate::trace;
-use blacklight_engine::{Engine, Event, Key, Mechanism, Metrics, Mode, Run, Spinning, Token};
+use blacklight_engine::{
+    Called, Engine, Errno, Event, Front, Key, Metrics, Mode, Probe, Run, Spinning, Token,
+    set_pool_threads,
+};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::io;
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -21,19 +29,19 @@ use std::time::{Duration, Instant};
 
 type Observer = Box<dyn FnMut(Dispatch)>;
 
-/// The state of a loop, shared by its handles, tasks and `Loop`s.
+/// The state of a loop, shared by its handles and tasks.
 pub(crate) struct Inner {
     engine: RefCell<Engine>,
     pub(crate) table: RefCell<Table>,
     observer: RefCell<Option<Observer>>,
     /// What the observer is told, while there is one.
-    recorder: RefCell<Option<Rc<Recorder>>>,
+    observations: RefCell<Option<Rc<Observations>>>,
     pub(crate) tasks: Tasks,
     name: Box<str>,
-    /// The number of counted `Loop`s. Dropping the last one tears the loop down.
-    loops: Cell<usize>,
     is_closed: Cell<bool>,
     is_running: Cell<bool>,
+    #[cfg(feature = "tracing")]
+    pub(crate) spans: trace::Spans,
     /// Stopped timers for later sleeps to reuse: each its entry in the table and the engine's
     /// key.
     pub(crate) spare_timers: RefCell<Vec<(usize, Key)>>,
@@ -57,7 +65,12 @@ impl Inner {
         &self.name
     }
 
-    /// Whether the last counted `Loop` was dropped, after which the loop never runs again.
+    /// Whether the engine is in use further down the stack.
+    pub(crate) fn is_engine_at_work(&self) -> bool {
+        self.engine.try_borrow().is_err()
+    }
+
+    /// Whether the `Loop` was dropped, after which the loop never runs again.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.get()
     }
@@ -100,76 +113,167 @@ impl Inner {
     }
 }
 
-/// An event loop. Clones are the same loop.
+/// An event loop, which runs on the thread that made it.
 ///
-/// A loop lives until the `Loop` that [`Loop::new`] or [`Builder::build`] returned and all clones
-/// of it are dropped. Then all callbacks and tasks are dropped, and the handles do nothing more.
+/// This is the owner: when it is dropped, the loop is gone, all callbacks and tasks are dropped,
+/// and the handles do nothing more. Only the owner can run the loop. What else a loop can do is a
+/// method of its [`LoopHandle`], which an owner derefs to.
 ///
-/// Handles do not keep the loop alive. Neither do the `Loop`s that callbacks receive and that
-/// [`Loop::current`] returns, nor clones of these, so tasks and callbacks may store them. A
-/// callback or task that owns a `Loop` from outside leaks: the two keep each other alive.
+/// A callback or task that owns its own `Loop` leaks, since the two keep each other alive. Use the
+/// [`LoopHandle`] that the callback receives or that [`current`](crate::current) returns.
 ///
 /// ```
 /// use blacklight::{Loop, Mode, Timer};
 /// use std::time::Duration;
 ///
 /// let lp = Loop::new()?;
-/// let timer = Timer::new(&lp)?;
+/// let timer = Timer::new()?;
 /// timer.start(Duration::from_millis(1), |lp, _| {
-///     // A callback receives its loop and need not own one.
+///     // A callback receives a handle of its loop.
 ///     lp.spawn(async { println!("a task of the same loop") });
 /// })?;
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub struct Loop(pub(crate) Rc<Inner>, Hold);
+#[must_use = "a loop is gone when this is dropped"]
+pub struct Loop(LoopHandle);
 
-/// Whether a `Loop` keeps the loop alive.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hold {
-    Counted,
-    Uncounted,
-}
+impl Deref for Loop {
+    type Target = LoopHandle;
 
-impl Loop {
-    /// A `Loop` that does not keep the loop alive, for callbacks and tasks.
-    pub(crate) fn uncounted(inner: &Rc<Inner>) -> Loop {
-        Loop(inner.clone(), Hold::Uncounted)
-    }
-}
-
-impl Clone for Loop {
-    fn clone(&self) -> Loop {
-        if self.1 == Hold::Counted {
-            self.0.loops.set(self.0.loops.get() + 1);
-        }
-        Loop(self.0.clone(), self.1)
+    fn deref(&self) -> &LoopHandle {
+        &self.0
     }
 }
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        if self.1 == Hold::Uncounted {
-            return;
-        }
-        let left = self.0.loops.get() - 1;
-        self.0.loops.set(left);
-        if left == 0 {
-            self.0.tear_down();
-        }
+        current::remove(&self.0.0);
+        self.0.0.tear_down();
     }
 }
 
 impl fmt::Debug for Loop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.describe("Loop", f)
+    }
+}
+
+/// A reference to a loop, cheap to clone. Callbacks receive one, and [`current`](crate::current)
+/// returns one.
+///
+/// It does not keep the loop alive, so tasks and callbacks may store it. After the loop is gone it
+/// spawns nothing, and its other methods say what they said last.
+///
+/// ```
+/// use blacklight::{Loop, LoopHandle};
+///
+/// fn start(lp: &LoopHandle) {
+///     let own = lp.clone();
+///     lp.spawn(async move { own.stop() });
+/// }
+///
+/// let lp = Loop::new()?;
+/// start(&lp);
+/// lp.block_on(async { start(&blacklight::current()) });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct LoopHandle(pub(crate) Rc<Inner>);
+
+impl LoopHandle {
+    fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let engine = self.0.engine.borrow();
-        f.debug_struct("Loop")
+        f.debug_struct(name)
             .field("name", &self.name())
             .field("mechanism", &engine.mechanism())
             .field("alive", &engine.is_alive())
             .finish()
     }
+
+    /// Whether the loop's [`Loop`] was dropped.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let handle = lp.clone();
+    /// assert!(!handle.is_gone());
+    /// drop(lp);
+    /// assert!(handle.is_gone());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn is_gone(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Returns a weak reference, which does not keep the loop's descriptors and memory after the
+    /// loop is gone.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, Timer};
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let (weak, timer) = (lp.downgrade(), Timer::new()?);
+    /// // A closure that keeps a reference, and no descriptors of a loop that is gone.
+    /// timer.start(Duration::ZERO, move |_, _| weak.upgrade().unwrap().stop())?;
+    /// lp.run(Mode::Default);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn downgrade(&self) -> WeakLoopHandle {
+        WeakLoopHandle(Rc::downgrade(&self.0))
+    }
 }
+
+impl fmt::Debug for LoopHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe("LoopHandle", f)
+    }
+}
+
+/// A weak reference to a loop; see [`LoopHandle::downgrade`].
+///
+/// ```
+/// use blacklight::{Loop, WeakLoopHandle};
+///
+/// let lp = Loop::builder().name("mine").build()?;
+/// let weak: WeakLoopHandle = lp.downgrade();
+/// assert_eq!(weak.upgrade().unwrap().name(), "mine");
+/// drop(lp);
+/// assert!(weak.upgrade().is_none());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WeakLoopHandle(Weak<Inner>);
+
+impl WeakLoopHandle {
+    /// Returns the loop, unless it is gone.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let weak = lp.downgrade();
+    /// assert!(weak.upgrade().is_some());
+    /// drop(lp);
+    /// assert!(weak.upgrade().is_none());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn upgrade(&self) -> Option<LoopHandle> {
+        let inner = self.0.upgrade().filter(|inner| !inner.is_closed());
+        inner.map(LoopHandle)
+    }
+}
+
+/// What the recorder knows of this crate.
+const FRONT: Front = Front {
+    is_library: false,
+    callback_of: |called| match called {
+        Called::By(event) => current::code_of(event.token(), Some(event)).address(),
+        Called::For(_, token) => current::code_of(token, None).address(),
+    },
+};
 
 /// Options for a new [`Loop`].
 ///
@@ -181,16 +285,26 @@ impl fmt::Debug for Loop {
 /// assert_eq!(lp.name(), "main");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
+#[must_use]
 pub struct Builder {
     name: Box<str>,
     mechanism: Option<Mechanism>,
     spinning: Option<Spinning>,
     measure_idle_time: bool,
+    pool_threads: Option<u32>,
 }
 
 impl Builder {
-    /// Names the loop, for [`Loop::name`], debugging and tracing.
+    /// Names the loop, for [`LoopHandle::name`], debugging and tracing.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::builder().name("main").build()?;
+    /// assert_eq!(lp.name(), "main");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn name(mut self, name: &str) -> Builder {
         self.name = name.into();
         self
@@ -198,9 +312,24 @@ impl Builder {
 
     /// Polls with this mechanism. The default is the one that the environment variable
     /// `BLACKLIGHT_POLLER` names, or else the best one available.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mechanism};
+    ///
+    /// let lp = Loop::builder().poller(Mechanism::Select).build()?;
+    /// assert_eq!(lp.mechanism(), Mechanism::Select);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn poller(mut self, mechanism: Mechanism) -> Builder {
         self.mechanism = Some(mechanism);
         self
+    }
+
+    /// Polls a kernel that is made up from a seed, whose time passes only while the loop sleeps.
+    /// For this crate's own tests.
+    #[doc(hidden)]
+    pub fn simulated(self, seed: u64) -> Builder {
+        self.poller(Mechanism::Simulated(Seed(seed)))
     }
 
     /// Makes the loop sleep as soon as it has nothing to do.
@@ -223,17 +352,57 @@ impl Builder {
         self
     }
 
-    /// Measures the time spent waiting; see [`Loop::idle_time`].
+    /// Measures the time spent waiting; see [`LoopHandle::idle_time`].
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::Duration;
+    ///
+    /// let measured = Loop::builder().measure_idle_time().build()?;
+    /// measured.block_on(blacklight::sleep(Duration::from_millis(2)));
+    /// assert_ne!(measured.idle_time(), Duration::ZERO);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn measure_idle_time(mut self) -> Builder {
         self.measure_idle_time = true;
         self
     }
 
+    /// Gives the thread pool this many threads, from 1 to 1024. The default is what the environment
+    /// variable `UV_THREADPOOL_SIZE` says, or else 4.
+    ///
+    /// All loops of the process share one pool, so this is for the first loop to say: once the pool
+    /// has started, with its first job, [`build`](Builder::build) fails with
+    /// [`Error::PoolStarted`] for any other number.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::builder().pool_threads(8).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn pool_threads(mut self, threads: u32) -> Builder {
+        self.pool_threads = Some(threads);
+        self
+    }
+
     /// Builds the loop.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::builder().never_spin().build()?;
+    /// assert_eq!(lp.block_on(async { 7 }), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn build(self) -> io::Result<Loop> {
+        match self.pool_threads.map_or(Ok(()), set_pool_threads) {
+            Err(Errno::EBUSY) => return Err(Error::PoolStarted.into()),
+            done => done?,
+        }
         let mechanism = match self.mechanism {
-            None => Mechanism::from_environment()?,
-            chosen => chosen,
+            None => blacklight_engine::Mechanism::from_environment()?,
+            Some(chosen) => Some(chosen.of_engine()),
         };
         let spinning = match self.spinning {
             None => Spinning::from_environment()?,
@@ -241,6 +410,7 @@ impl Builder {
         };
         let mut engine = Engine::new(mechanism)?;
         engine.set_spinning(spinning);
+        engine.record(FRONT, &self.name);
         if self.measure_idle_time {
             engine.measure_idle_time();
         }
@@ -253,42 +423,48 @@ impl Builder {
             engine: RefCell::new(engine),
             table: RefCell::new(table),
             observer: RefCell::default(),
-            recorder: RefCell::default(),
+            observations: RefCell::default(),
             tasks,
             name: self.name,
-            loops: Cell::new(1),
             is_closed: Cell::new(false),
             is_running: Cell::new(false),
+            #[cfg(feature = "tracing")]
+            spans: trace::Spans::default(),
             scratch: Cell::new(None),
             node: RefCell::default(),
         };
         trace::loop_made(&inner);
-        Ok(Loop(Rc::new(inner), Hold::Counted))
+        let inner = Rc::new(inner);
+        current::add(&inner);
+        Ok(Loop(LoopHandle(inner)))
     }
 }
 
 impl Loop {
     /// Creates a loop with the default options.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// assert_eq!(lp.block_on(async { 7 }), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new() -> io::Result<Loop> {
         Loop::builder().build()
     }
 
     /// Returns a builder, for a loop with other options.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::builder().name("main").build()?;
+    /// assert!(!lp.is_alive(), "it has nothing to do");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::default()
-    }
-
-    pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
-        self.0.engine.borrow_mut()
-    }
-
-    fn engine_ref(&self) -> Ref<'_, Engine> {
-        self.0.engine.borrow()
-    }
-
-    /// The name that the loop was built with, or an empty string.
-    pub fn name(&self) -> &str {
-        self.0.name()
     }
 
     /// Runs the loop, and returns whether handles, requests or tasks are left that keep it alive.
@@ -297,7 +473,7 @@ impl Loop {
     /// use blacklight::{Idle, Loop, Mode};
     ///
     /// let lp = Loop::new()?;
-    /// let idle = Idle::new(&lp)?;
+    /// let idle = Idle::new()?;
     /// idle.start(|_, _| ())?;
     /// assert!(lp.run(Mode::NoWait), "one turn, and more to do");
     /// idle.stop();
@@ -307,12 +483,9 @@ impl Loop {
     ///
     /// # Panics
     ///
-    /// If the loop is running already, as it is in its own callbacks and tasks; or if the loop is
-    /// gone, which this `Loop` can outlive if it comes from a callback or from [`Loop::current`].
+    /// If the loop is running already, as it is in its own callbacks and tasks.
     pub fn run(&self, mode: Mode) -> bool {
-        let running = self.begin_running();
-        running.lp().settle(&mut || ());
-        running.lp().run_engine(mode, &mut || ())
+        self.0.run_to(mode)
     }
 
     /// Runs the loop until the future completes, and finishes that turn. Other tasks and
@@ -336,11 +509,13 @@ impl Loop {
     ///
     /// If the future panics, and where [`run`](Loop::run) does.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let running = self.begin_running();
-        let lp = running.lp();
-        let _alive = self.0.tasks.keep_alive(&self.0);
+        let lp = &self.0;
+        let _running = lp.begin_running();
+        let inner = &*lp.0;
+        let _alive = inner.tasks.keep_alive(inner);
+        let code = Code::of_future(&future);
         let mut future = pin!(future);
-        let header = self.0.tasks.new_main();
+        let header = inner.tasks.new_main();
         let waker = Waker::from(header.clone());
         let mut output = None;
         let is_over = Cell::new(false);
@@ -350,22 +525,55 @@ impl Loop {
                 return;
             }
             let mut context = Context::from_waker(&waker);
-            let polled = (self.0.tasks).with_budget(|| future.as_mut().poll(&mut context));
+            let _polling = Polling::begin(code);
+            let _span = trace::poll(inner, None);
+            let polled = (inner.tasks).with_budget(|| future.as_mut().poll(&mut context));
             if let Poll::Ready(ready) = polled {
                 output = Some(ready);
                 is_over.set(true);
                 if begun.get() {
-                    self.stop();
+                    lp.stop();
                 }
             }
         };
         lp.settle(&mut poll);
         begun.set(true);
         while !is_over.get() {
-            assert!(!self.0.is_closed(), "the loop is gone");
             lp.run_engine(Mode::Default, &mut poll);
         }
         output.expect("the future is completed")
+    }
+}
+
+impl LoopHandle {
+    pub(crate) fn engine(&self) -> RefMut<'_, Engine> {
+        self.0.engine.borrow_mut()
+    }
+
+    fn engine_ref(&self) -> Ref<'_, Engine> {
+        self.0.engine.borrow()
+    }
+
+    /// The name that the loop was built with, or an empty string.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::builder().name("main").build()?;
+    /// lp.block_on(async { assert_eq!(blacklight::current().name(), "main") });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// See [`Loop::run`].
+    pub(crate) fn run_to(&self, mode: Mode) -> bool {
+        let _running = self.begin_running();
+        // A call of another thread may be all that there is to do.
+        self.make_calls();
+        self.settle(&mut || ());
+        self.run_engine(mode, &mut || ())
     }
 
     /// Runs the engine once. `main` polls the future of `block_on`, if it was woken.
@@ -390,7 +598,7 @@ impl Loop {
     /// use blacklight::{Idle, Loop, Mode};
     ///
     /// let lp = Loop::new()?;
-    /// let idle = Idle::new(&lp)?;
+    /// let idle = Idle::new()?;
     /// idle.start(|lp, _| lp.stop())?;
     /// lp.run(Mode::Default);
     /// assert!(lp.is_alive(), "another run would go on");
@@ -402,6 +610,22 @@ impl Loop {
 
     /// Whether something keeps the loop running: a referenced active handle, a handle that is
     /// closing, a request in progress, or a task.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Timer};
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let timer = Timer::new()?;
+    /// assert!(!lp.is_alive());
+    /// timer.start(Duration::from_secs(60), |_, _| ())?;
+    /// assert!(lp.is_alive());
+    /// timer.unref();
+    /// assert!(!lp.is_alive());
+    /// lp.spawn(async {});
+    /// assert!(lp.is_alive(), "a task that has not run");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn is_alive(&self) -> bool {
         self.engine_ref().is_alive()
     }
@@ -425,6 +649,18 @@ impl Loop {
     }
 
     /// Updates the cached time. Useful in a callback that has run for long.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let before = lp.now();
+    /// std::thread::sleep(Duration::from_millis(1));
+    /// lp.update_time();
+    /// assert!(lp.now() > before);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn update_time(&self) {
         self.engine().update_time();
     }
@@ -438,7 +674,7 @@ impl Loop {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn mechanism(&self) -> Mechanism {
-        self.engine_ref().mechanism()
+        Mechanism::of(self.engine_ref().mechanism())
     }
 
     /// Returns a descriptor that becomes readable when the loop has something to do, for a
@@ -452,7 +688,7 @@ impl Loop {
     /// use rustix::event::{PollFd, PollFlags, poll};
     ///
     /// let lp = Loop::new()?;
-    /// let wakeup = Async::new(&lp, |_, _| ())?;
+    /// let wakeup = Async::new(|_, _| ())?;
     /// lp.run(Mode::NoWait);
     /// wakeup.sender().send();
     /// let Some(fd) = lp.try_clone_backend_fd()? else { return Ok(()) };
@@ -473,7 +709,7 @@ impl Loop {
     /// use std::time::Duration;
     ///
     /// let lp = Loop::new()?;
-    /// let timer = Timer::new(&lp)?;
+    /// let timer = Timer::new()?;
     /// timer.start(Duration::from_secs(60), |_, _| ())?;
     /// assert!(lp.backend_timeout().unwrap() <= Duration::from_secs(60));
     /// # Ok::<(), std::io::Error>(())
@@ -486,10 +722,9 @@ impl Loop {
     ///
     /// ```
     /// use blacklight::Loop;
-    /// use std::time::Duration;
     ///
     /// let lp = Loop::new()?;
-    /// lp.block_on(lp.sleep(Duration::from_millis(1)));
+    /// lp.block_on(async { blacklight::spawn_blocking(|| ()).await }).unwrap();
     /// assert_ne!(lp.metrics().loop_count, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -504,7 +739,7 @@ impl Loop {
     /// use std::time::Duration;
     ///
     /// let lp = Loop::builder().measure_idle_time().build()?;
-    /// lp.block_on(lp.sleep(Duration::from_millis(2)));
+    /// lp.block_on(blacklight::sleep(Duration::from_millis(2)));
     /// assert!(lp.idle_time() > Duration::ZERO);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -525,7 +760,7 @@ impl Loop {
     /// let log = seen.clone();
     /// lp.observe(move |dispatch| log.borrow_mut().push(dispatch.phase));
     ///
-    /// let timer = Timer::new(&lp)?;
+    /// let timer = Timer::new()?;
     /// timer.start(Duration::ZERO, |_, _| ())?;
     /// lp.run(Mode::Default);
     /// drop(timer);
@@ -535,48 +770,68 @@ impl Loop {
     /// ```
     pub fn observe(&self, observer: impl FnMut(Dispatch) + 'static) {
         *self.0.observer.borrow_mut() = Some(Box::new(observer));
-        let mut recorder = self.0.recorder.borrow_mut();
-        if recorder.is_none() {
-            let new = Rc::<Recorder>::default();
-            let probe = Recording(new.clone());
-            self.engine().set_probe(Some(Box::new(probe)));
-            *recorder = Some(new);
+        let mut observations = self.0.observations.borrow_mut();
+        if observations.is_none() {
+            *observations = Some(Rc::default());
+            drop(observations);
+            self.renew_probe();
         }
+    }
+
+    /// Has the engine tell those who listen now.
+    pub(crate) fn renew_probe(&self) {
+        let observations = self.0.observations.borrow().clone();
+        let observer = observations.map(|all| Box::new(Recording(all)) as Box<dyn Probe>);
+        let probe = trace::probe(&self.0, observer);
+        self.engine().set_probe(probe);
     }
 
     fn dispatch(&self, run: &mut Run, event: Event, main: &mut dyn FnMut()) {
         trace::dispatch(&self.0, run, &event);
         self.deliver(event);
         self.settle(main);
-        let recorder = self.0.recorder.borrow().clone();
-        let Some(recorder) = recorder else { return };
+        let observations = self.0.observations.borrow().clone();
+        let Some(observations) = observations else {
+            return;
+        };
         self.engine().end_callback(run);
-        let Some(dispatch) = recorder.take() else {
+        let Some(dispatch) = observations.take() else {
             return;
         };
         // Taken out, so that the observer may itself set another.
         let observer = self.0.observer.borrow_mut().take();
         if let Some(mut observer) = observer {
             observer(dispatch);
-            self.0.observer.borrow_mut().get_or_insert(observer);
+            let newer = self.0.observer.replace(None);
+            let (kept, _old) = match newer {
+                Some(newer) => (newer, Some(observer)),
+                None => (observer, None),
+            };
+            self.0.observer.replace(Some(kept));
+            // The observer is a callback as well, and may have woken tasks.
+            self.settle(main);
         }
     }
 
-    /// Runs what follows every callback: ticks and microtasks, then woken tasks, then the ticks
-    /// and microtasks that these tasks queued.
+    /// Runs what follows every callback: ticks and microtasks, then woken tasks, and so on until
+    /// none of them has queued more. Tasks that take turns with ticks for ever do not starve I/O:
+    /// [`PASS`] polls are the limit, and the loop does not sleep while more are queued.
     fn settle(&self, main: &mut dyn FnMut()) {
-        let node = self.node().map(Node);
-        if let Some(node) = &node {
-            node.run_tasks();
+        let node = self.existing_node().map(Node);
+        let mut polls = PASS;
+        loop {
+            if let Some(node) = &node {
+                node.run_tasks();
+            }
+            if !self.run_tasks(&mut polls, main) {
+                break;
+            }
         }
-        self.run_tasks(main);
-        if let Some(node) = &node {
-            node.run_tasks();
-        }
+        self.0.note_backlog();
     }
 
     /// The Node on this loop.
-    pub(crate) fn node(&self) -> Option<Rc<node::Inner>> {
+    pub(crate) fn existing_node(&self) -> Option<Rc<node::Inner>> {
         self.0.node.borrow().upgrade()
     }
 
@@ -603,14 +858,14 @@ impl Loop {
                     }
                 }
             }
-            Some(Entry::Request(_)) => {
+            Some(Entry::Request(..)) => {
                 let entry = table.remove(at);
                 drop(table);
-                if let Entry::Request(completion) = entry {
+                if let Entry::Request(_, completion) = entry {
                     completion(self, event);
                 }
             }
-            Some(Entry::Sleep { is_over, waker }) => {
+            Some(Entry::Sleep { is_over, waker, .. }) => {
                 *is_over = true;
                 let waker = waker.take();
                 drop(table);
@@ -618,7 +873,10 @@ impl Loop {
                     waker.wake();
                 }
             }
-            Some(Entry::Wakes) => self.0.tasks.collect_wakes(),
+            Some(Entry::Wakes) => {
+                drop(table);
+                self.hear_others();
+            }
             // Tasks run after every event, so `Backlog` needs no action here.
             Some(Entry::Backlog) | Some(Entry::Free) | None => {}
         }
@@ -635,7 +893,7 @@ impl Loop {
 }
 
 impl Inner {
-    /// See [`Loop::attach`].
+    /// See [`LoopHandle::attach`].
     pub(crate) fn attach<S: Source + 'static, T>(
         self: &Rc<Self>,
         state: Rc<S>,
@@ -644,7 +902,16 @@ impl Inner {
         let (made, _) = self.register(Entry::Handle(state.clone()), make)?;
         let (key, made) = made;
         let inner = self.clone();
-        Ok((Handle { inner, key, state }, made))
+        let is_closed = Cell::new(false);
+        Ok((
+            Handle {
+                inner,
+                key,
+                state,
+                is_closed,
+            },
+            made,
+        ))
     }
 
     /// Adds an entry to the table and calls `make` with its index as the token. Removes the entry
@@ -666,6 +933,20 @@ impl Inner {
                 drop(entry);
                 Err(error.into())
             }
+        }
+    }
+
+    /// The code that an event of this token, or the next one, is for.
+    pub(crate) fn code_of(&self, token: Token, event: Option<&Event>) -> Code {
+        let Ok(table) = self.table.try_borrow() else {
+            return Code::NONE;
+        };
+        match table.get(token.0 as usize) {
+            Some(Entry::Handle(source)) => source.code(event),
+            Some(Entry::Request(code, _) | Entry::Sleep { code, .. }) => *code,
+            Some(Entry::Wakes) => self.tasks.woken_code(),
+            Some(Entry::Backlog) => self.tasks.ready_code(),
+            Some(Entry::Free) | None => Code::NONE,
         }
     }
 
@@ -692,5 +973,5 @@ impl Inner {
 
 /// The error of an operation on a loop that is gone.
 pub(crate) fn gone() -> io::Error {
-    io::Error::other("the loop is gone")
+    Error::LoopGone.into()
 }

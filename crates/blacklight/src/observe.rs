@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// One callback that has run; see [`Loop::observe`](crate::Loop::observe).
+/// One callback that has run; see [`LoopHandle::observe`](crate::LoopHandle::observe).
 ///
 /// ```
 /// use blacklight::{Loop, Mode, Timer};
@@ -16,12 +16,13 @@ use std::time::Duration;
 ///     let (phase, turn) = (dispatch.phase.name(), dispatch.turn);
 ///     println!("a callback of {phase} in turn {turn} took {:?}", dispatch.took);
 /// });
-/// let timer = Timer::new(&lp)?;
+/// let timer = Timer::new()?;
 /// timer.start(Duration::ZERO, |_, _| ())?;
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Dispatch {
     /// The phase in which it ran.
     pub phase: Phase,
@@ -31,12 +32,14 @@ pub struct Dispatch {
     pub took: Duration,
 }
 
-/// Puts together, from the boundaries that the engine tells of, what observers hear of.
+/// What a loop's observer sees: each callback, as a [`Dispatch`] made of two boundaries that the
+/// engine reports.
 #[derive(Default, Debug)]
-pub(crate) struct Recorder {
-    /// What has begun and not ended, the last at the end.
+pub(crate) struct Observations {
+    /// The runs and callbacks that have begun and not ended. The last of them was the last to
+    /// begin.
     open: RefCell<Vec<Open>>,
-    /// The callback that has ended last, until somebody asks for it.
+    /// The callback that has ended last, until the loop takes it for its observer.
     ended: Cell<Option<Dispatch>>,
 }
 
@@ -46,16 +49,16 @@ enum Open {
     Callback { phase: Phase, turn: u64, at_ns: u64 },
 }
 
-impl Recorder {
+impl Observations {
     /// The callback that has ended, once.
     pub(crate) fn take(&self) -> Option<Dispatch> {
         self.ended.take()
     }
 }
 
-/// The engine's end of a [`Recorder`].
+/// The engine's end of [`Observations`].
 #[derive(Debug)]
-pub(crate) struct Recording(pub(crate) Rc<Recorder>);
+pub(crate) struct Recording(pub(crate) Rc<Observations>);
 
 impl Probe for Recording {
     fn cross(&mut self, at_ns: u64, boundary: Boundary) {

@@ -28,10 +28,6 @@ pub fn random(buffer: &mut [u8]) -> io::Result<()> {
 /// assert_eq!(key.len(), 32);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-///
-/// # Panics
-///
-/// If it is polled while no loop runs on this thread.
 pub async fn random_bytes(count: usize) -> io::Result<Vec<u8>> {
     OnPool::new(WorkKind::Cpu, move || {
         let mut bytes = vec![0; count];

@@ -8,16 +8,17 @@
 //! use blacklight::{Loop, process, signal::{SignalKind, Signals}};
 //!
 //! let lp = Loop::new()?;
-//! let mut signals = Signals::new(&lp, [SignalKind::SIGTERM])?;
+//! let mut signals = Signals::new([SignalKind::SIGTERM])?;
 //! process::kill(std::process::id(), SignalKind::SIGTERM)?;
 //! assert_eq!(lp.block_on(signals.recv()), SignalKind::SIGTERM);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-use crate::current::current;
+use crate::code::Code;
+use crate::current::here;
+use crate::event_queue::EventQueue;
 use crate::handle::{Handle, Single, common_methods, detach_method};
-use crate::loop_::Loop;
-use crate::queue::Queue;
+use crate::loop_::LoopHandle;
 use blacklight_engine::Event;
 use blacklight_sys::signal as sys;
 use std::fmt;
@@ -45,6 +46,14 @@ macro_rules! kinds {
             $($(#[doc = $doc])* pub const $name: SignalKind = SignalKind(sys::$name);)*
 
             /// The name of the signal, or `None` for a real-time signal.
+            ///
+            /// ```
+            /// use blacklight::SignalKind;
+            ///
+            /// assert_eq!(SignalKind::SIGTERM.name(), Some("SIGTERM"));
+            /// assert_eq!(SignalKind::realtime(1).unwrap().name(), None);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $(sys::$name => Some(stringify!($name)),)*
@@ -120,12 +129,29 @@ kinds! {
 
 impl SignalKind {
     /// The real-time signal `SIGRTMIN + number`, if it exists.
+    ///
+    /// ```
+    /// use blacklight::SignalKind;
+    ///
+    /// let first = SignalKind::realtime(0).unwrap();
+    /// assert_eq!(first.to_string(), "SIGRTMIN+0");
+    /// assert_eq!(SignalKind::realtime(1000), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn realtime(number: u32) -> Option<SignalKind> {
         let raw = sys::SIGRTMIN().checked_add_unsigned(number)?;
         (raw <= sys::SIGRTMAX()).then_some(SignalKind(raw))
     }
 
     /// The signal with this number, if it exists.
+    ///
+    /// ```
+    /// use blacklight::SignalKind;
+    ///
+    /// assert_eq!(SignalKind::from_raw(2), Some(SignalKind::SIGINT));
+    /// assert_eq!(SignalKind::from_raw(1000), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_raw(raw: i32) -> Option<SignalKind> {
         let realtime = sys::SIGRTMIN()..=sys::SIGRTMAX();
         let kind = SignalKind(raw);
@@ -133,6 +159,13 @@ impl SignalKind {
     }
 
     /// The number of the signal.
+    ///
+    /// ```
+    /// use blacklight::SignalKind;
+    ///
+    /// assert_eq!(SignalKind::SIGHUP.as_raw(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn as_raw(self) -> i32 {
         self.0
     }
@@ -162,7 +195,7 @@ impl fmt::Debug for SignalKind {
 /// use blacklight::{Loop, Mode, Signal, SignalKind, process};
 ///
 /// let lp = Loop::new()?;
-/// let signal = Signal::new(&lp)?;
+/// let signal = Signal::new()?;
 /// signal.start(SignalKind::SIGUSR1, |_, signal, kind| {
 ///     assert_eq!(kind, SignalKind::SIGUSR1);
 ///     signal.stop();
@@ -171,6 +204,7 @@ impl fmt::Debug for SignalKind {
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "a handle closes when it is dropped"]
 pub struct Signal {
     handle: Rc<Handle<Single>>,
 }
@@ -180,7 +214,16 @@ detach_method!(Signal);
 
 impl Signal {
     /// Creates the handle, stopped.
-    pub fn new(lp: &Loop) -> io::Result<Signal> {
+    ///
+    /// ```
+    /// use blacklight::{Loop, Signal};
+    ///
+    /// let lp = Loop::new()?;
+    /// assert!(!Signal::new()?.is_active());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new() -> io::Result<Signal> {
+        let lp = &here()?;
         let (handle, ()) =
             Handle::single(lp, |engine, token| Ok((engine.signal_init(token)?, ())))?;
         Ok(Signal { handle })
@@ -191,10 +234,30 @@ impl Signal {
     /// # Errors
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the signal cannot be caught.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, Signal, SignalKind, process};
+    /// use std::{cell::Cell, rc::Rc};
+    ///
+    /// let lp = Loop::new()?;
+    /// let signal = Signal::new()?;
+    /// assert!(signal.start(SignalKind::SIGKILL, |_, _, _| ()).is_err());
+    ///
+    /// let reloads = Rc::new(Cell::new(0));
+    /// let count = reloads.clone();
+    /// signal.start(SignalKind::SIGHUP, move |_, signal, _| {
+    ///     count.set(count.get() + 1);
+    ///     signal.unref(); // So that this example ends.
+    /// })?;
+    /// process::kill(std::process::id(), SignalKind::SIGHUP)?;
+    /// lp.run(Mode::Default);
+    /// assert_eq!(reloads.get(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn start(
         &self,
         kind: SignalKind,
-        callback: impl FnMut(&Loop, &Signal, SignalKind) + 'static,
+        callback: impl FnMut(&LoopHandle, &Signal, SignalKind) + 'static,
     ) -> io::Result<()> {
         self.watch(kind, false, callback)
     }
@@ -206,7 +269,7 @@ impl Signal {
     /// use blacklight::{Loop, Mode, Signal, SignalKind, process};
     ///
     /// let lp = Loop::new()?;
-    /// let signal = Signal::new(&lp)?;
+    /// let signal = Signal::new()?;
     /// signal.start_one_shot(SignalKind::SIGUSR2, |_, _, _| ())?;
     /// process::kill(std::process::id(), SignalKind::SIGUSR2)?;
     /// lp.run(Mode::Default);
@@ -216,7 +279,7 @@ impl Signal {
     pub fn start_one_shot(
         &self,
         kind: SignalKind,
-        callback: impl FnMut(&Loop, &Signal, SignalKind) + 'static,
+        callback: impl FnMut(&LoopHandle, &Signal, SignalKind) + 'static,
     ) -> io::Result<()> {
         self.watch(kind, true, callback)
     }
@@ -225,12 +288,13 @@ impl Signal {
         &self,
         kind: SignalKind,
         one_shot: bool,
-        mut callback: impl FnMut(&Loop, &Signal, SignalKind) + 'static,
+        mut callback: impl FnMut(&LoopHandle, &Signal, SignalKind) + 'static,
     ) -> io::Result<()> {
         self.handle
-            .engine()
+            .live_engine()?
             .signal_start(self.handle.key, kind.0, one_shot)?;
-        self.handle.set_callback(move |lp, handle, event| {
+        let code = Code::of(&callback);
+        self.handle.set_callback(code, move |lp, handle, event| {
             if let Event::Signal(_, raw) = event {
                 let handle = handle.clone();
                 callback(lp, &Signal { handle }, SignalKind(raw));
@@ -240,6 +304,17 @@ impl Signal {
     }
 
     /// Stops watching. Signals caught but not yet reported are discarded.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode, Signal, SignalKind};
+    ///
+    /// let lp = Loop::new()?;
+    /// let signal = Signal::new()?;
+    /// signal.start(SignalKind::SIGWINCH, |_, _, _| ())?;
+    /// signal.stop();
+    /// assert!(!lp.run(Mode::Default));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stop(&self) {
         // A closed handle has stopped.
         let _ = self.handle.engine().signal_stop(self.handle.key);
@@ -255,22 +330,32 @@ impl Signal {
 /// use blacklight::{Loop, SignalKind, Signals, process};
 ///
 /// let lp = Loop::new()?;
-/// let mut signals = Signals::new(&lp, [SignalKind::SIGHUP, SignalKind::SIGUSR1])?;
+/// let mut signals = Signals::new([SignalKind::SIGHUP, SignalKind::SIGUSR1])?;
 /// process::kill(std::process::id(), SignalKind::SIGHUP)?;
 /// assert_eq!(lp.block_on(signals.recv()), SignalKind::SIGHUP);
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "a handle closes when it is dropped"]
 pub struct Signals {
     handles: Vec<Signal>,
-    caught: Rc<Queue<SignalKind>>,
+    caught: Rc<EventQueue<SignalKind>>,
 }
 
 impl Signals {
     /// Watches for signals of these kinds.
-    pub fn new(lp: &Loop, kinds: impl IntoIterator<Item = SignalKind>) -> io::Result<Signals> {
-        let caught = Rc::new(Queue::new());
+    ///
+    /// ```
+    /// use blacklight::{Loop, SignalKind, Signals};
+    ///
+    /// let lp = Loop::new()?;
+    /// let _ends = Signals::new([SignalKind::SIGINT, SignalKind::SIGTERM, SignalKind::SIGHUP])?;
+    /// assert!(Signals::new([SignalKind::SIGKILL]).is_err(), "it cannot be caught");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new(kinds: impl IntoIterator<Item = SignalKind>) -> io::Result<Signals> {
+        let caught = Rc::new(EventQueue::new());
         let watch = |kind| {
-            let handle = Signal::new(lp)?;
+            let handle = Signal::new()?;
             let caught = caught.clone();
             handle.start(kind, move |_, _, kind| {
                 caught.update(|waiting| {
@@ -287,6 +372,21 @@ impl Signals {
     }
 
     /// Waits for the next signal.
+    ///
+    /// ```
+    /// use blacklight::{Loop, SignalKind, Signals, process};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut signals = Signals::new([SignalKind::SIGUSR2])?;
+    /// lp.block_on(async {
+    ///     for _ in 0..2 {
+    ///         process::kill(std::process::id(), SignalKind::SIGUSR2)?;
+    ///         assert_eq!(signals.recv().await, SignalKind::SIGUSR2);
+    ///     }
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn recv(&mut self) -> SignalKind {
         self.caught.pop().await
     }
@@ -298,7 +398,7 @@ impl Signals {
     /// use std::future::poll_fn;
     ///
     /// let lp = Loop::new()?;
-    /// let mut signals = Signals::new(&lp, [SignalKind::SIGUSR1])?;
+    /// let mut signals = Signals::new([SignalKind::SIGUSR1])?;
     /// process::kill(std::process::id(), SignalKind::SIGUSR1)?;
     /// let kind = lp.block_on(poll_fn(|context| signals.poll_recv(context)));
     /// assert_eq!(kind, SignalKind::SIGUSR1);
@@ -319,6 +419,11 @@ impl fmt::Debug for Signals {
 
 /// Waits on the current loop for Ctrl-C (`SIGINT`), caught from the call on.
 ///
+/// # Errors
+///
+/// [`Error::NoCurrentLoop`](crate::Error::NoCurrentLoop) if there is no
+/// [current loop](crate::current).
+///
 /// ```
 /// use blacklight::{Loop, SignalKind, process, signal};
 ///
@@ -331,13 +436,8 @@ impl fmt::Debug for Signals {
 /// })?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
-///
-/// # Panics
-///
-/// If no loop runs on this thread.
-#[track_caller]
 pub fn ctrl_c() -> impl Future<Output = io::Result<()>> + use<> {
-    let signals = Signals::new(&current(), [SignalKind::SIGINT]);
+    let signals = Signals::new([SignalKind::SIGINT]);
     async move {
         signals?.recv().await;
         Ok(())

@@ -8,7 +8,8 @@
 //! User code runs and user values are dropped with nothing borrowed, so callers clone an entry or
 //! take it out first.
 
-use crate::loop_::Loop;
+use crate::code::Code;
+use crate::loop_::LoopHandle;
 use blacklight_engine::Event;
 use std::rc::Rc;
 use std::task::Waker;
@@ -16,25 +17,29 @@ use std::task::Waker;
 /// Receives the events of a handle.
 pub(crate) trait Source {
     /// Handles an event.
-    fn event(&self, lp: &Loop, event: Event);
+    fn event(&self, lp: &LoopHandle, event: Event);
+
+    /// The code that an event, or the next one, is for.
+    fn code(&self, event: Option<&Event>) -> Code;
 
     /// Drops callbacks and wakes waiting tasks, because the handle is closed or the loop is gone.
     fn clear(&self);
 }
 
 /// Called with the event that completes a request.
-pub(crate) type Completion = Box<dyn FnOnce(&Loop, Event)>;
+pub(crate) type Completion = Box<dyn FnOnce(&LoopHandle, Event)>;
 
 pub(crate) enum Entry {
     Free,
     /// A handle, until it is closed.
     Handle(Rc<dyn Source>),
     /// A request, until it is completed.
-    Request(Completion),
+    Request(Code, Completion),
     /// A hidden timer, until its `Sleep` is dropped.
     Sleep {
         is_over: bool,
         waker: Option<Waker>,
+        code: Code,
     },
     /// The async handle with which other threads wake tasks.
     Wakes,
@@ -73,6 +78,10 @@ impl Table {
             // The loop is gone, and its table empty.
             None => Entry::Free,
         }
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&Entry> {
+        self.entries.get(at)
     }
 
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Entry> {

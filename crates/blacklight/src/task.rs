@@ -17,8 +17,11 @@
 //! locked list and sends to the executor's async handle. Futures never leave the loop's thread,
 //! and are dropped with nothing borrowed.
 
+use crate::code::{Code, Polling};
 use crate::current;
-use crate::loop_::{Inner, Loop};
+use crate::error::Error;
+use crate::join_set::AbortOnDrop;
+use crate::loop_::{Inner, LoopHandle};
 use crate::table::{Entry, Table};
 use crate::trace;
 use blacklight_engine::{Engine, Errno, Key, Sender, Token};
@@ -32,11 +35,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::AcqRel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// The maximum number of polls after one callback.
-const PASS: usize = 64;
+pub(crate) const PASS: usize = 64;
 
 /// The maximum number of operations that succeed in one poll of a task.
 const BUDGET: u32 = 128;
@@ -63,7 +66,37 @@ impl TaskId {
 pub(crate) struct Shared {
     /// Tasks that were woken from other threads, or while the loop did not run.
     woken: Mutex<Vec<TaskId>>,
+    /// Calls from other threads; `None` once the loop is gone.
+    calls: Mutex<Option<Vec<Call>>>,
     sender: Sender,
+}
+
+/// What another thread has the loop's thread do. It must not run code of the program.
+pub(crate) type Call = Box<dyn FnOnce(&LoopHandle) + Send>;
+
+impl Shared {
+    fn calls(&self) -> MutexGuard<'_, Option<Vec<Call>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes a call to the loop's thread. Drops it if the loop is gone.
+    pub(crate) fn call(&self, call: Call) {
+        let mut call = Some(call);
+        if let Some(calls) = &mut *self.calls() {
+            calls.extend(call.take());
+        }
+        match call {
+            None => {
+                self.sender.send();
+            }
+            // Dropped with nothing locked.
+            Some(call) => drop(call),
+        }
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.calls().is_none()
+    }
 }
 
 /// The state behind a task's wakers.
@@ -101,6 +134,7 @@ impl Wake for Header {
 struct Task {
     /// Dropped before `join`, which wakes the task that awaits the result.
     future: Pin<Box<dyn Future<Output = ()>>>,
+    code: Code,
     header: Arc<Header>,
     waker: Waker,
     join: Completer<dyn Joined>,
@@ -138,6 +172,7 @@ impl Tasks {
         Ok(Tasks {
             shared: Arc::new(Shared {
                 woken: Mutex::default(),
+                calls: Mutex::new(Some(Vec::new())),
                 sender: engine.async_sender(ticket),
             }),
             places: RefCell::default(),
@@ -151,6 +186,10 @@ impl Tasks {
         })
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
         Arc::ptr_eq(&self.shared, shared)
     }
@@ -159,8 +198,28 @@ impl Tasks {
         self.ready.borrow_mut().push_back(task);
     }
 
+    /// The code of the task that is to be polled next.
+    pub(crate) fn ready_code(&self) -> Code {
+        let next = self.ready.borrow().front().copied();
+        next.map_or(Code::NONE, |task| self.code(task))
+    }
+
+    /// The code of the task that another thread has woken first.
+    pub(crate) fn woken_code(&self) -> Code {
+        let woken = self.shared.woken.lock();
+        let woken = woken.unwrap_or_else(PoisonError::into_inner);
+        let first = woken.first().copied();
+        drop(woken);
+        first.map_or(Code::NONE, |task| self.code(task))
+    }
+
+    fn code(&self, task: TaskId) -> Code {
+        let code = |place: &mut Place| place.task.as_ref().map(|task| task.code);
+        self.with_place(task, code).flatten().unwrap_or_default()
+    }
+
     /// Queues the tasks that other threads have woken.
-    pub(crate) fn collect_wakes(&self) {
+    fn collect_wakes(&self) {
         let woken = self.shared.woken.lock();
         let mut woken = woken.unwrap_or_else(PoisonError::into_inner);
         self.ready.borrow_mut().extend(woken.drain(..));
@@ -254,15 +313,17 @@ impl Tasks {
         let Some(mut task) = self.with_place(ready, |place| place.task.take()).flatten() else {
             return;
         };
+        let _span = trace::poll(inner, Some(ready.at));
         task.header.take_wake();
+        let _polling = Polling::begin(task.code);
         let mut context = Context::from_waker(&task.waker);
         let poll = || task.future.as_mut().poll(&mut context);
         let polled = catch_unwind(AssertUnwindSafe(|| self.with_budget(poll)));
         if let Ok(Poll::Pending) = polled {
             let mut task = Some(task);
             self.with_place(ready, |place| place.task = task.take());
-            // Drops a task that was cancelled during the poll.
-            drop(task);
+            // A task that was cancelled during the poll.
+            drop_task(inner, ready, task);
             return;
         }
         let removed = self.remove(inner, ready);
@@ -275,7 +336,7 @@ impl Tasks {
             Ok(_) if removed.is_some() => trace::task_over(inner, ready.at),
             Ok(_) => {}
         }
-        drop(task);
+        drop_task(inner, ready, task);
     }
 
     /// Drops all tasks.
@@ -286,7 +347,16 @@ impl Tasks {
             tasks.extend(place.task.take());
         }
         self.ready.borrow_mut().clear();
-        drop(tasks);
+        let calls = self.shared.calls().take();
+        drop((tasks, calls));
+    }
+}
+
+/// Drops what is left of a task that was polled, perhaps with a result that nobody awaits. A panic
+/// in that is the task's, like one in its poll.
+fn drop_task(inner: &Inner, id: TaskId, task: impl Sized) {
+    if catch_unwind(AssertUnwindSafe(|| drop(task))).is_err() {
+        trace::task_panicked(inner, id.at);
     }
 }
 
@@ -332,22 +402,36 @@ impl Inner {
     }
 }
 
-impl Loop {
-    /// Polls queued tasks, up to the limit. `main` polls the future of `block_on`.
-    pub(crate) fn run_tasks(&self, main: &mut dyn FnMut()) {
-        let tasks = &self.0.tasks;
-        if tasks.ready.borrow().is_empty() && !tasks.has_backlog.get() {
-            return;
+impl LoopHandle {
+    /// Does what other threads ask for: queues the tasks that they have woken, and makes their
+    /// calls.
+    pub(crate) fn hear_others(&self) {
+        self.0.tasks.collect_wakes();
+        self.make_calls();
+    }
+
+    pub(crate) fn make_calls(&self) {
+        let calls = self.0.tasks.shared.calls().as_mut().map(std::mem::take);
+        for call in calls.into_iter().flatten() {
+            call(self);
         }
-        for _ in 0..PASS {
+    }
+
+    /// Polls queued tasks while `polls` are left, and returns whether it has polled any. `main`
+    /// polls the future of `block_on`.
+    pub(crate) fn run_tasks(&self, polls: &mut usize, main: &mut dyn FnMut()) -> bool {
+        let tasks = &self.0.tasks;
+        let before = *polls;
+        while *polls > 0 {
             let next = tasks.ready.borrow_mut().pop_front();
             match next {
                 None => break,
                 Some(TaskId { at: MAIN, .. }) => main(),
                 Some(task) => tasks.poll(&self.0, task),
             }
+            *polls -= 1;
         }
-        self.0.note_backlog();
+        *polls != before
     }
 
     /// Spawns a future as a task. The future need not be `Send`. The task starts right after the
@@ -386,6 +470,7 @@ impl Loop {
                 task: TaskId::NONE,
             };
         }
+        let code = Code::of_future(&future);
         let result = join.clone();
         // Boxed separately, because an async block would reserve space for the future twice: as a
         // captured variable and as the awaited value.
@@ -403,6 +488,7 @@ impl Loop {
                     result.complete(Ok(output));
                     Poll::Ready(())
                 })),
+                code,
                 waker: Waker::from(header.clone()),
                 header,
                 join: Completer(join.clone() as Rc<dyn Joined>),
@@ -421,6 +507,35 @@ impl Loop {
     }
 }
 
+/// Lets other woken tasks and, now and then, the loop's callbacks run before this task goes on.
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::{cell::Cell, rc::Rc};
+///
+/// let lp = Loop::new()?;
+/// lp.block_on(async {
+///     let has_run = Rc::new(Cell::new(false));
+///     let its = has_run.clone();
+///     blacklight::spawn(async move { its.set(true) });
+///     assert!(!has_run.get());
+///     blacklight::yield_now().await;
+///     assert!(has_run.get());
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// The error of a task or a job that has no result: it panicked or was cancelled.
 ///
 /// ```
@@ -432,25 +547,73 @@ impl Loop {
 /// assert_eq!(error.to_string(), "panicked: oh");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub struct JoinError(Option<Box<dyn Any + Send>>);
+pub struct JoinError(Why);
+
+enum Why {
+    Cancelled,
+    LoopGone,
+    /// The message, if there is one, and the payload, behind a lock that makes errors `Sync`.
+    Panicked(Option<String>, Mutex<Box<dyn Any + Send>>),
+}
 
 impl JoinError {
     pub(crate) fn cancelled() -> JoinError {
-        JoinError(None)
+        JoinError(Why::Cancelled)
+    }
+
+    pub(crate) fn loop_gone() -> JoinError {
+        JoinError(Why::LoopGone)
     }
 
     pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> JoinError {
-        JoinError(Some(panic))
+        let text = panic.downcast_ref::<String>().cloned();
+        let message = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        JoinError(Why::Panicked(message, Mutex::new(panic)))
     }
 
     /// Whether the task was cancelled, explicitly or because its loop is gone.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let task = lp.spawn(std::future::pending::<()>());
+    /// task.abort();
+    /// let error = lp.block_on(task).unwrap_err();
+    /// assert!(error.is_cancelled() && !error.is_panic());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_none()
+        !self.is_panic()
+    }
+
+    /// Whether the loop of a [`Remote`](crate::Remote) was gone before the task was over.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let remote = lp.remote();
+    /// drop(lp);
+    /// assert!(remote.spawn(async {}).join().unwrap_err().is_loop_gone());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn is_loop_gone(&self) -> bool {
+        matches!(self.0, Why::LoopGone)
     }
 
     /// Whether the task panicked.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let joined = lp.block_on(lp.spawn_blocking(|| panic!("oh")));
+    /// assert!(joined.unwrap_err().is_panic());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn is_panic(&self) -> bool {
-        self.0.is_some()
+        matches!(self.0, Why::Panicked(..))
     }
 
     /// Returns the payload of the panic, for [`std::panic::resume_unwind`]; or this error if the
@@ -466,22 +629,22 @@ impl JoinError {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
-        self.0.ok_or(JoinError(None))
-    }
-
-    fn message(&self) -> Option<&str> {
-        let panic = self.0.as_ref()?;
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        text.or_else(|| panic.downcast_ref::<&str>().copied())
+        match self.0 {
+            Why::Panicked(_, panic) => {
+                Ok(panic.into_inner().unwrap_or_else(PoisonError::into_inner))
+            }
+            _ => Err(self),
+        }
     }
 }
 
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.0, self.message()) {
-            (None, _) => f.write_str("cancelled"),
-            (Some(_), None) => f.write_str("panicked"),
-            (Some(_), Some(message)) => write!(f, "panicked: {message}"),
+        match &self.0 {
+            Why::Cancelled => f.write_str("cancelled"),
+            Why::LoopGone => f.write_str("the loop is gone"),
+            Why::Panicked(None, _) => f.write_str("panicked"),
+            Why::Panicked(Some(message), _) => write!(f, "panicked: {message}"),
         }
     }
 }
@@ -496,7 +659,11 @@ impl std::error::Error for JoinError {}
 
 impl From<JoinError> for std::io::Error {
     fn from(error: JoinError) -> std::io::Error {
-        std::io::Error::other(error.to_string())
+        match error.0 {
+            Why::LoopGone => Error::LoopGone.into(),
+            Why::Cancelled => Error::Cancelled.into(),
+            Why::Panicked(..) => std::io::Error::other(error),
+        }
     }
 }
 
@@ -574,7 +741,7 @@ impl<J: Joined + ?Sized> Drop for Completer<J> {
 ///     assert_eq!(adding.await.unwrap(), 2);
 ///
 ///     let waiting = blacklight::spawn(std::future::pending::<()>());
-///     waiting.cancel();
+///     waiting.abort();
 ///     assert!(waiting.await.unwrap_err().is_cancelled());
 ///
 ///     let failing = blacklight::spawn(async { panic!("as expected") });
@@ -591,7 +758,24 @@ pub struct JoinHandle<T> {
 impl<T> JoinHandle<T> {
     /// Cancels the task and drops its future, at once or, if the task cancels itself, after its
     /// poll. Does nothing to a task that is over.
-    pub fn cancel(&self) {
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    /// use std::rc::Rc;
+    ///
+    /// let lp = Loop::new()?;
+    /// let owned = Rc::new("light");
+    /// let its = owned.clone();
+    /// let task = lp.spawn(async move {
+    ///     std::future::pending::<()>().await;
+    ///     drop(its);
+    /// });
+    /// task.abort();
+    /// assert_eq!(Rc::strong_count(&owned), 1, "its future is dropped");
+    /// assert!(!lp.run(Mode::Default));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn abort(&self) {
         let removed = self.inner.tasks.remove(&self.inner, self.task);
         if removed.is_some() {
             trace::task_cancelled(&self.inner, self.task.at);
@@ -600,8 +784,40 @@ impl<T> JoinHandle<T> {
     }
 
     /// Whether the task is over.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let task = lp.spawn(async { 7 });
+    /// assert!(!task.is_finished());
+    /// lp.run(Mode::Default);
+    /// assert!(task.is_finished());
+    /// assert_eq!(lp.block_on(task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.join.is_complete()
+    }
+
+    /// Returns a handle that aborts the task when it is dropped.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let task = lp.spawn(std::future::pending::<()>()).abort_on_drop();
+    /// drop(task);
+    /// assert!(!lp.run(Mode::Default));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn abort_on_drop(self) -> AbortOnDrop<T> {
+        AbortOnDrop(self)
+    }
+
+    /// Wakes `waker` when the task ends. Polling the handle takes its place.
+    pub(crate) fn wake_at_end(&self, waker: Waker) {
+        self.join.waker.set(Some(waker));
     }
 
     /// Lets the loop end before this task is over.

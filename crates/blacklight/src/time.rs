@@ -3,7 +3,9 @@
 //! They have a resolution of nanoseconds, count from their creation and not from the loop's
 //! cached time, and are never early.
 
-use crate::loop_::{Inner, Loop};
+use crate::code::Code;
+use crate::current::current;
+use crate::loop_::{Inner, LoopHandle};
 use crate::table::Entry;
 use blacklight_engine::Key;
 use std::fmt;
@@ -17,125 +19,141 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Loop {
-    /// Waits for a duration.
-    ///
-    /// ```
-    /// use blacklight::Loop;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let lp = Loop::new()?;
-    /// let begun = Instant::now();
-    /// lp.block_on(lp.sleep(Duration::from_millis(2)));
-    /// assert!(begun.elapsed() >= Duration::from_millis(2));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn sleep(&self, time: Duration) -> Sleep {
-        let now_ns = self.0.engine().clock_ns();
-        self.sleep_to(now_ns.saturating_add(nanoseconds(time)))
-    }
-
-    fn sleep_to(&self, due_ns: u64) -> Sleep {
-        Sleep {
-            inner: self.0.clone(),
-            due_ns,
-            timer: None,
-        }
-    }
-
-    /// Waits until a moment.
-    ///
-    /// ```
-    /// use blacklight::Loop;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let lp = Loop::new()?;
-    /// let moment = Instant::now() + Duration::from_millis(2);
-    /// lp.block_on(lp.sleep_until(moment));
-    /// assert!(Instant::now() >= moment);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn sleep_until(&self, moment: Instant) -> Sleep {
-        self.sleep_to(self.0.ns_at(moment))
-    }
-
-    /// Waits for a future, but no longer than `time`. Drops the future and returns [`Elapsed`]
-    /// when the time is up.
-    ///
-    /// ```
-    /// use blacklight::Loop;
-    /// use std::{future, time::Duration};
-    ///
-    /// let lp = Loop::new()?;
-    /// let late = lp.block_on(lp.timeout(Duration::from_millis(1), future::pending::<()>()));
-    /// assert!(late.is_err());
-    /// let soon = lp.block_on(lp.timeout(Duration::from_secs(60), future::ready(7)));
-    /// assert_eq!(soon, Ok(7));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn timeout<F: Future>(
-        &self,
-        time: Duration,
-        future: F,
-    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
-        let mut sleep = self.sleep(time);
-        async move {
-            let mut future = pin!(future);
-            poll_fn(|context| {
-                if let Poll::Ready(output) = future.as_mut().poll(context) {
-                    return Poll::Ready(Ok(output));
-                }
-                Pin::new(&mut sleep)
-                    .poll(context)
-                    .map(|()| Err(Elapsed(())))
-            })
-            .await
-        }
-    }
-
-    /// Ticks every `period`. The first tick comes after one period.
-    ///
-    /// ```
-    /// use blacklight::Loop;
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let lp = Loop::new()?;
-    /// let begun = Instant::now();
-    /// lp.block_on(async {
-    ///     let mut interval = blacklight::interval(Duration::from_millis(1));
-    ///     for _ in 0..3 {
-    ///         interval.tick().await;
-    ///     }
-    /// });
-    /// assert!(begun.elapsed() >= Duration::from_millis(3));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the period is zero.
-    pub fn interval(&self, period: Duration) -> Interval {
-        assert!(!period.is_zero(), "an interval has a length");
-        Interval {
-            sleep: self.sleep(period),
-            period_ns: nanoseconds(period),
-        }
+fn sleep_to(lp: &LoopHandle, due_ns: u64) -> Sleep {
+    Sleep {
+        inner: lp.0.clone(),
+        due_ns,
+        timer: None,
     }
 }
 
-/// A future that waits; see [`Loop::sleep`]. It also completes when the loop is gone.
+/// Waits for a duration, from the call on.
 ///
 /// ```
 /// use blacklight::Loop;
 /// use std::time::{Duration, Instant};
 ///
 /// let lp = Loop::new()?;
-/// let mut sleep = lp.sleep(Duration::from_secs(3600));
+/// let begun = Instant::now();
+/// lp.block_on(blacklight::sleep(Duration::from_millis(2)));
+/// assert!(begun.elapsed() >= Duration::from_millis(2));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// If there is no [current loop](current).
+#[track_caller]
+pub fn sleep(time: Duration) -> Sleep {
+    let lp = current();
+    let now_ns = lp.0.engine().clock_ns();
+    sleep_to(&lp, now_ns.saturating_add(nanoseconds(time)))
+}
+
+/// Waits until a moment.
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::time::{Duration, Instant};
+///
+/// let lp = Loop::new()?;
+/// let moment = Instant::now() + Duration::from_millis(2);
+/// lp.block_on(blacklight::sleep_until(moment));
+/// assert!(Instant::now() >= moment);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// If there is no [current loop](current).
+#[track_caller]
+pub fn sleep_until(moment: Instant) -> Sleep {
+    let lp = current();
+    sleep_to(&lp, lp.0.ns_at(moment))
+}
+
+/// Waits for a future, but no longer than `time` from the call on. Drops the future and returns
+/// [`Elapsed`] when the time is up.
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::{future, time::Duration};
+///
+/// let lp = Loop::new()?;
+/// let late = blacklight::timeout(Duration::from_millis(1), future::pending::<()>());
+/// assert!(lp.block_on(late).is_err());
+/// let soon = blacklight::timeout(Duration::from_secs(60), future::ready(7));
+/// assert_eq!(lp.block_on(soon), Ok(7));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// If there is no [current loop](current).
+#[track_caller]
+pub fn timeout<F: Future>(
+    time: Duration,
+    future: F,
+) -> impl Future<Output = Result<F::Output, Elapsed>> {
+    let mut sleep = sleep(time);
+    async move {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            Pin::new(&mut sleep)
+                .poll(context)
+                .map(|()| Err(Elapsed(())))
+        })
+        .await
+    }
+}
+
+/// Ticks every `period`. The first tick comes one period after the call.
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::time::{Duration, Instant};
+///
+/// let lp = Loop::new()?;
+/// let begun = Instant::now();
+/// lp.block_on(async {
+///     let mut interval = blacklight::interval(Duration::from_millis(1));
+///     for _ in 0..3 {
+///         interval.tick().await;
+///     }
+/// });
+/// assert!(begun.elapsed() >= Duration::from_millis(3));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Panics
+///
+/// If there is no [current loop](current), or if the period is zero.
+#[track_caller]
+pub fn interval(period: Duration) -> Interval {
+    assert!(!period.is_zero(), "an interval has a length");
+    Interval {
+        sleep: sleep(period),
+        period_ns: nanoseconds(period),
+    }
+}
+
+/// A future that waits; see [`sleep`]. It also completes when the loop is gone.
+///
+/// ```
+/// use blacklight::Loop;
+/// use std::time::{Duration, Instant};
+///
+/// let lp = Loop::new()?;
+/// let mut sleep = blacklight::sleep(Duration::from_secs(3600));
 /// sleep.reset_to(Instant::now());
 /// lp.block_on(&mut sleep);
 /// assert!(sleep.is_elapsed());
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "futures do nothing unless awaited"]
 pub struct Sleep {
     inner: Rc<Inner>,
     due_ns: u64,
@@ -151,7 +169,7 @@ impl Sleep {
     /// use std::time::Duration;
     ///
     /// let lp = Loop::new()?;
-    /// let mut sleep = lp.sleep(Duration::from_secs(3600));
+    /// let mut sleep = blacklight::sleep(Duration::from_secs(3600));
     /// sleep.reset(Duration::ZERO);
     /// lp.block_on(sleep);
     /// # Ok::<(), std::io::Error>(())
@@ -162,11 +180,36 @@ impl Sleep {
     }
 
     /// Resets the sleep to wait until `moment`.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut sleep = blacklight::sleep(Duration::from_secs(3600));
+    /// let moment = Instant::now() + Duration::from_millis(2);
+    /// sleep.reset_to(moment);
+    /// lp.block_on(sleep);
+    /// assert!(Instant::now() >= moment);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn reset_to(&mut self, moment: Instant) {
         self.reset_to_ns(self.inner.ns_at(moment));
     }
 
     /// Whether the time is up.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::Duration;
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut sleep = blacklight::sleep(Duration::from_secs(3600));
+    /// assert!(!sleep.is_elapsed());
+    /// sleep.reset(Duration::ZERO);
+    /// assert!(sleep.is_elapsed());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn is_elapsed(&self) -> bool {
         self.due_ns <= self.inner.engine().clock_ns()
     }
@@ -200,6 +243,7 @@ impl Sleep {
             *entry = Entry::Sleep {
                 is_over: false,
                 waker,
+                code: Code::polled(),
             };
         }
         let started = self.inner.engine().timer_start_at(timer, self.due_ns);
@@ -213,6 +257,7 @@ impl Sleep {
         let entry = Entry::Sleep {
             is_over: false,
             waker: None,
+            code: Code::NONE,
         };
         let made = self
             .inner
@@ -238,6 +283,7 @@ impl Future for Sleep {
             Some(Entry::Sleep {
                 is_over: false,
                 waker,
+                ..
             }) => waker.take(),
             _ => return Poll::Ready(()),
         };
@@ -245,8 +291,8 @@ impl Future for Sleep {
             Some(waker) if waker.will_wake(context.waker()) => waker,
             _ => context.waker().clone(),
         };
-        if let Some(Entry::Sleep { waker, .. }) = self.inner.table.borrow_mut().get_mut(at) {
-            *waker = Some(now);
+        if let Some(Entry::Sleep { waker, code, .. }) = self.inner.table.borrow_mut().get_mut(at) {
+            (*waker, *code) = (Some(now), Code::polled());
         }
         Poll::Pending
     }
@@ -287,14 +333,14 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// The error of a future that was not ready in time; see [`Loop::timeout`].
+/// The error of a future that was not ready in time; see [`timeout`].
 ///
 /// ```
 /// use blacklight::Loop;
 /// use std::{future::pending, io, time::Duration};
 ///
 /// let lp = Loop::new()?;
-/// let late = lp.block_on(lp.timeout(Duration::ZERO, pending::<()>())).unwrap_err();
+/// let late = lp.block_on(blacklight::timeout(Duration::ZERO, pending::<()>())).unwrap_err();
 /// assert_eq!(io::Error::from(late).kind(), io::ErrorKind::TimedOut);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -321,14 +367,14 @@ impl From<Elapsed> for std::io::Error {
     }
 }
 
-/// A series of ticks; see [`Loop::interval`].
+/// A series of ticks; see [`interval`].
 ///
 /// ```
 /// use blacklight::{Interval, Loop};
 /// use std::{future::poll_fn, time::Duration};
 ///
 /// let lp = Loop::new()?;
-/// let mut pulse: Interval = lp.interval(Duration::from_millis(1));
+/// let mut pulse: Interval = blacklight::interval(Duration::from_millis(1));
 /// lp.block_on(async {
 ///     pulse.tick().await;
 ///     poll_fn(|context| pulse.poll_tick(context)).await;
@@ -343,11 +389,38 @@ pub struct Interval {
 
 impl Interval {
     /// Waits for the next tick. Missed ticks are skipped.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let begun = Instant::now();
+    ///     let mut interval = blacklight::interval(Duration::from_millis(2));
+    ///     interval.tick().await;
+    ///     std::thread::sleep(Duration::from_millis(5));
+    ///     interval.tick().await; // At once: it is late.
+    ///     interval.tick().await; // Those that were missed are skipped.
+    ///     assert!(begun.elapsed() >= Duration::from_millis(6));
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn tick(&mut self) {
         poll_fn(|context| self.poll_tick(context)).await;
     }
 
     /// Polls for the next tick; see [`tick`](Interval::tick).
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    /// use std::{future::poll_fn, time::Duration};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut ticks = lp.enter(|| blacklight::interval(Duration::from_millis(1)));
+    /// lp.block_on(poll_fn(|context| ticks.poll_tick(context)));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let polled = Pin::new(&mut self.sleep).poll(context);
         if polled.is_ready() {

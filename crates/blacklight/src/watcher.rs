@@ -1,7 +1,9 @@
 //! Handles that call back on every turn of the loop.
 
+use crate::code::Code;
+use crate::current::here;
 use crate::handle::{Handle, Single, common_methods, detach_method};
-use crate::loop_::Loop;
+use crate::loop_::LoopHandle;
 use blacklight_engine::Engine;
 use std::io;
 use std::rc::Rc;
@@ -9,6 +11,7 @@ use std::rc::Rc;
 macro_rules! watcher {
     ($(#[$doc:meta])* $name:ident, $init:path) => {
         $(#[$doc])*
+        #[must_use = "a handle closes when it is dropped"]
         pub struct $name {
             handle: Rc<Handle<Single>>,
         }
@@ -18,18 +21,49 @@ macro_rules! watcher {
 
         impl $name {
             /// Creates the handle, stopped.
-            pub fn new(lp: &Loop) -> io::Result<$name> {
+            ///
+            /// For example, all three kinds:
+            ///
+            /// ```
+            /// use blacklight::{Check, Idle, Loop, Prepare};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (idle, prepare, check) = (Idle::new()?, Prepare::new()?, Check::new()?);
+            /// assert!(!idle.is_active() && !prepare.is_active() && !check.is_active());
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            pub fn new() -> io::Result<$name> {
+                let lp = &here()?;
                 let (handle, ()) = Handle::single(lp, |engine, token| Ok(($init(engine, token)?, ())))?;
                 Ok($name { handle })
             }
 
             /// Starts the handle, or replaces the callback if it is started already.
+            ///
+            /// For example, in the order of a turn:
+            ///
+            /// ```
+            /// use blacklight::{Check, Idle, Loop, Mode, Prepare};
+            /// use std::{cell::RefCell, rc::Rc};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (idle, prepare, check) = (Idle::new()?, Prepare::new()?, Check::new()?);
+            /// let log = Rc::new(RefCell::new(Vec::new()));
+            /// let [one, two, three] = [(); 3].map(|()| log.clone());
+            /// check.start(move |_, _| one.borrow_mut().push("check"))?;
+            /// idle.start(move |_, _| two.borrow_mut().push("idle"))?;
+            /// prepare.start(move |_, _| three.borrow_mut().push("prepare"))?;
+            /// lp.run(Mode::NoWait);
+            /// assert_eq!(*log.borrow(), ["idle", "prepare", "check"]);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn start(
                 &self,
-                mut callback: impl FnMut(&Loop, &$name) + 'static,
+                mut callback: impl FnMut(&LoopHandle, &$name) + 'static,
             ) -> io::Result<()> {
-                self.handle.engine().loop_watcher_start(self.handle.key)?;
-                self.handle.set_callback(move |lp, handle, _| {
+                self.handle.live_engine()?.loop_watcher_start(self.handle.key)?;
+                let code = Code::of(&callback);
+                self.handle.set_callback(code, move |lp, handle, _| {
                     let watcher = $name {
                         handle: handle.clone(),
                     };
@@ -39,6 +73,19 @@ macro_rules! watcher {
             }
 
             /// Stops the handle.
+            ///
+            /// For example, in its own callback:
+            ///
+            /// ```
+            /// use blacklight::{Idle, Loop, Mode};
+            ///
+            /// let lp = Loop::new()?;
+            /// let idle = Idle::new()?;
+            /// idle.start(|_, idle| idle.stop())?;
+            /// assert!(!lp.run(Mode::Default));
+            /// assert!(!idle.is_active());
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn stop(&self) {
                 // A closed handle has stopped.
                 let _ = self.handle.engine().loop_watcher_stop(self.handle.key);
@@ -54,7 +101,7 @@ watcher! {
     /// use blacklight::{Idle, Loop, Mode};
     ///
     /// let lp = Loop::new()?;
-    /// let idle = Idle::new(&lp)?;
+    /// let idle = Idle::new()?;
     /// let mut turns = 0;
     /// idle.start(move |_, idle| {
     ///     turns += 1;
@@ -75,7 +122,7 @@ watcher! {
     /// use blacklight::{Loop, Mode, Prepare};
     ///
     /// let lp = Loop::new()?;
-    /// let prepare = Prepare::new(&lp)?;
+    /// let prepare = Prepare::new()?;
     /// prepare.start(|lp, _| lp.stop())?;
     /// assert!(lp.run(Mode::Default), "it is still active");
     /// prepare.stop();
@@ -92,7 +139,7 @@ watcher! {
     /// use blacklight::{Check, Loop, Mode};
     ///
     /// let lp = Loop::new()?;
-    /// let check = Check::new(&lp)?;
+    /// let check = Check::new()?;
     /// check.start(|_, check| check.stop())?;
     /// assert!(!lp.run(Mode::NoWait));
     /// # Ok::<(), std::io::Error>(())

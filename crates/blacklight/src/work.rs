@@ -1,7 +1,8 @@
 //! Jobs for the thread pool.
 
-use crate::current::current;
-use crate::loop_::{Inner, Loop};
+use crate::code::Code;
+use crate::current::here;
+use crate::loop_::{Inner, LoopHandle};
 use crate::table::Entry;
 use crate::task::{Completer, Join, JoinError};
 use blacklight_engine::{Event, Job, RequestKey, WorkKind};
@@ -13,9 +14,10 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-impl Loop {
+impl LoopHandle {
     /// Runs `job` on the thread pool, and then `after` with its result on the loop's thread. The
-    /// loop keeps running until then.
+    /// loop keeps running until then. [`spawn_blocking`](crate::spawn_blocking) says what shares
+    /// the pool.
     ///
     /// ```
     /// use blacklight::{Loop, Mode};
@@ -28,12 +30,13 @@ impl Loop {
     pub fn work<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
-        after: impl FnOnce(&Loop, Result<T, JoinError>) + 'static,
+        after: impl FnOnce(&LoopHandle, Result<T, JoinError>) + 'static,
     ) -> io::Result<Work> {
-        self.0.submit(WorkKind::Cpu, job, after)
+        let code = Code::of(&after);
+        self.0.submit(WorkKind::Cpu, job, code, after)
     }
 
-    /// Runs `job` on the thread pool. Await the returned future for its result.
+    /// Runs `job` on the thread pool; see [`spawn_blocking`](crate::spawn_blocking).
     ///
     /// ```
     /// use blacklight::Loop;
@@ -52,12 +55,13 @@ impl Loop {
 }
 
 impl Inner {
-    /// Submits a job of any kind; see [`Loop::work`].
+    /// Submits a job of any kind; see [`LoopHandle::work`]. `code` is that of the program's own callback.
     pub(crate) fn submit<T: Send + 'static>(
         self: &Rc<Self>,
         kind: WorkKind,
         job: impl FnOnce() -> T + Send + 'static,
-        after: impl FnOnce(&Loop, Result<T, JoinError>) + 'static,
+        code: Code,
+        after: impl FnOnce(&LoopHandle, Result<T, JoinError>) + 'static,
     ) -> io::Result<Work> {
         let result = Arc::new(Mutex::new(None));
         let its_result = result.clone();
@@ -65,7 +69,7 @@ impl Inner {
             let outcome = catch_unwind(AssertUnwindSafe(job));
             *its_result.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
         });
-        let completion = move |lp: &Loop, event: Event| {
+        let completion = move |lp: &LoopHandle, event: Event| {
             let outcome = result.lock().unwrap_or_else(PoisonError::into_inner).take();
             let outcome = match (event, outcome) {
                 (Event::Work(_, Ok(())), Some(outcome)) => outcome.map_err(JoinError::panicked),
@@ -73,7 +77,7 @@ impl Inner {
             };
             after(lp, outcome);
         };
-        let entry = Entry::Request(Box::new(completion));
+        let entry = Entry::Request(code, Box::new(completion));
         // A refused job is dropped after the borrow of the engine ends, since its drop may use
         // the loop.
         let mut refused = None;
@@ -90,7 +94,7 @@ impl Inner {
         })
     }
 
-    /// See [`Loop::spawn_blocking`].
+    /// See [`LoopHandle::spawn_blocking`].
     pub(crate) fn spawn_blocking<T: Send + 'static>(
         self: &Rc<Self>,
         kind: WorkKind,
@@ -98,7 +102,8 @@ impl Inner {
     ) -> Blocking<T> {
         let join = Rc::new(Join::new());
         let completer = Completer(join.clone());
-        let work = self.submit(kind, job, move |_, result| completer.0.complete(result));
+        let after = move |_: &LoopHandle, result| completer.0.complete(result);
+        let work = self.submit(kind, job, Code::polled(), after);
         // If no thread could be started, the completer was dropped, which cancels the join.
         Blocking {
             join,
@@ -129,6 +134,20 @@ pub struct Work {
 impl Work {
     /// Cancels the job if no thread has started it yet, and returns whether it was cancelled. The
     /// result of a cancelled job is an error.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    /// use std::{cell::Cell, rc::Rc};
+    ///
+    /// let lp = Loop::new()?;
+    /// let told = Rc::new(Cell::new(None));
+    /// let tell = told.clone();
+    /// let work = lp.work(|| (), move |_, result| tell.set(Some(result.is_err())))?;
+    /// let is_cancelled = work.cancel();
+    /// lp.run(Mode::Default);
+    /// assert_eq!(told.get(), Some(is_cancelled), "either way it is told");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn cancel(&self) -> bool {
         // The job is dropped after the borrow of the engine ends, since its drop may use the
         // loop.
@@ -143,7 +162,7 @@ impl fmt::Debug for Work {
     }
 }
 
-/// A future of a job's result; see [`Loop::spawn_blocking`]. Dropping it does not cancel the job.
+/// A future of a job's result; see [`spawn_blocking`](crate::spawn_blocking). Dropping it does not cancel the job.
 ///
 /// ```
 /// use blacklight::{Blocking, Loop, Mode};
@@ -151,7 +170,7 @@ impl fmt::Debug for Work {
 /// let lp = Loop::new()?;
 /// let mut sum: Blocking<u32> = lp.spawn_blocking(|| (1..=100).sum());
 /// assert!(!sum.is_finished(), "the loop delivers the result");
-/// let is_cancelled = sum.cancel();
+/// let is_cancelled = sum.abort();
 /// lp.run(Mode::Default);
 /// assert!(sum.is_finished());
 /// assert_eq!(lp.block_on(sum).is_err(), is_cancelled);
@@ -164,11 +183,35 @@ pub struct Blocking<T> {
 
 impl<T> Blocking<T> {
     /// Cancels the job if no thread has started it yet, and returns whether it was cancelled.
-    pub fn cancel(&self) -> bool {
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let job = lp.spawn_blocking(|| 7);
+    /// match job.abort() {
+    ///     true => assert!(lp.block_on(job).unwrap_err().is_cancelled()),
+    ///     // A thread was quicker.
+    ///     false => assert_eq!(lp.block_on(job).unwrap(), 7),
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn abort(&self) -> bool {
         self.work.as_ref().is_some_and(Work::cancel)
     }
 
     /// Whether the result is available.
+    ///
+    /// ```
+    /// use blacklight::{Loop, Mode};
+    ///
+    /// let lp = Loop::new()?;
+    /// let job = lp.spawn_blocking(|| 7);
+    /// assert!(!job.is_finished(), "the loop delivers the result");
+    /// lp.run(Mode::Default);
+    /// assert!(job.is_finished());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.join.is_complete()
     }
@@ -192,7 +235,11 @@ impl<T> fmt::Debug for Blocking<T> {
 
 /// A job that is cancelled if it has not started when this is dropped. A started job runs to its
 /// end, and its result is dropped.
-pub(crate) struct OnPool<T>(Blocking<io::Result<T>>);
+pub(crate) enum OnPool<T> {
+    Job(Blocking<io::Result<T>>),
+    /// There was no loop, until the error is returned.
+    Failed(Option<io::Error>),
+}
 
 impl<T: Send + 'static> OnPool<T> {
     /// Submits a job to the current loop.
@@ -200,13 +247,18 @@ impl<T: Send + 'static> OnPool<T> {
         kind: WorkKind,
         job: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> OnPool<T> {
-        OnPool(current().0.spawn_blocking(kind, job))
+        match here() {
+            Ok(lp) => OnPool::Job(lp.0.spawn_blocking(kind, job)),
+            Err(error) => OnPool::Failed(Some(error)),
+        }
     }
 }
 
 impl<T> Drop for OnPool<T> {
     fn drop(&mut self) {
-        self.0.cancel();
+        if let OnPool::Job(job) = self {
+            job.abort();
+        }
     }
 }
 
@@ -214,7 +266,12 @@ impl<T> Future for OnPool<T> {
     type Output = io::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let polled = Pin::new(&mut self.0).poll(context);
-        polled.map(|result| result.unwrap_or_else(|error| Err(error.into())))
+        match &mut *self {
+            OnPool::Job(job) => {
+                let polled = Pin::new(job).poll(context);
+                polled.map(|result| result.unwrap_or_else(|error| Err(error.into())))
+            }
+            OnPool::Failed(error) => Poll::Ready(Err(error.take().expect("polled once"))),
+        }
     }
 }

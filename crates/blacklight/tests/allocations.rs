@@ -1,7 +1,7 @@
 //! Reading, writing, waiting and waking allocate nothing in steady state. The count is the whole
 //! process's, so this is alone.
 
-use blacklight::{Loop, UdpSocket, UnixStream, current, spawn};
+use blacklight::{Loop, UdpSocket, UnixStream, spawn};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -56,12 +56,12 @@ async fn round(near: &UnixStream, one: &UdpSocket, two: &UdpSocket, sleep: &mut 
 fn steady_state_allocates_nothing() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let (near, far) = UnixStream::pair(&current()).unwrap();
-        let any = "127.0.0.1:0".parse().unwrap();
-        let one = UdpSocket::bind(&current(), any).unwrap();
-        let two = UdpSocket::bind(&current(), any).unwrap();
-        one.connect(two.local_addr().unwrap()).unwrap();
-        let mut sleep = current().sleep(Duration::ZERO);
+        let (near, far) = UnixStream::pair().unwrap();
+        let any = "127.0.0.1:0";
+        let one = UdpSocket::bind(any).await.unwrap();
+        let two = UdpSocket::bind(any).await.unwrap();
+        one.connect(two.local_addr().unwrap()).await.unwrap();
+        let mut sleep = blacklight::sleep(Duration::ZERO);
         let echo = spawn(async move {
             let mut room = [0; 64];
             loop {
@@ -77,6 +77,6 @@ fn steady_state_allocates_nothing() {
             round(&near, &one, &two, &mut sleep).await;
         }
         assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0);
-        echo.cancel();
+        echo.abort();
     });
 }

@@ -1,6 +1,6 @@
 //! A process without descriptors. The limit is the whole process's, so this is alone.
 
-use blacklight::{Loop, Mode, TcpListener, TcpStream};
+use blacklight::{FsPoll, Loop, Mode, TcpListener, TcpStream, Timer, UdpSocket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cell::RefCell;
 use std::fs::File;
@@ -35,15 +35,45 @@ fn connections_are_turned_away_and_the_listener_says_so_and_goes_on() {
     .unwrap();
     callbacks();
     futures();
+    detached_after_closing();
+}
+
+/// Detaches what is closed already, and lets its loop go.
+fn detached_after_closing() {
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    for kind in 0..5 {
+        let lp = Loop::new().unwrap();
+        let listener = lp.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        macro_rules! close_and_detach {
+            ($handle:expr) => {{
+                let handle = $handle;
+                handle.close();
+                handle.detach();
+            }};
+        }
+        match kind {
+            0 => close_and_detach!(Timer::new().unwrap()),
+            1 => close_and_detach!(lp.block_on(TcpStream::connect(address)).unwrap()),
+            2 => close_and_detach!(listener),
+            3 => close_and_detach!(lp.block_on(UdpSocket::bind("127.0.0.1:0")).unwrap()),
+            _ => close_and_detach!(FsPoll::new().unwrap()),
+        }
+        lp.run(Mode::NoWait);
+    }
+    assert_eq!(open(), before, "the loops are gone with their descriptors");
 }
 
 fn callbacks() {
     let lp = Loop::new().unwrap();
-    let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = lp.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let accepted: Rc<RefCell<Vec<io::Result<TcpStream>>>> = Rc::default();
     let streams = accepted.clone();
-    listener.accept_start(move |_, _, stream| streams.borrow_mut().push(stream));
+    listener
+        .accept_start(move |_, _, stream| streams.borrow_mut().push(stream))
+        .unwrap();
     let clients = [(); 2].map(|()| std::net::TcpStream::connect(address).unwrap());
     let others = exhaust();
     for _ in 0..10 {
@@ -59,7 +89,7 @@ fn callbacks() {
     }
     // Nothing new can be made, and says so.
     assert!(Loop::new().is_err());
-    let error = lp.block_on(TcpStream::connect(&lp, address)).unwrap_err();
+    let error = lp.block_on(TcpStream::connect(address)).unwrap_err();
     assert_eq!(error.raw_os_error(), EMFILE);
     drop(others);
     let _client = std::net::TcpStream::connect(address).unwrap();
@@ -71,7 +101,7 @@ fn callbacks() {
 
 fn futures() {
     let lp = Loop::new().unwrap();
-    let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = lp.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let results: Rc<RefCell<Vec<io::Result<TcpStream>>>> = Rc::default();
     let told = results.clone();

@@ -2,7 +2,7 @@
 //! terminal that nobody has open any more is at its end. For tasks and for callbacks, on every
 //! mechanism.
 
-use blacklight::{Loop, Mechanism, Mode, Pipe, TcpStream, UnixStream};
+use blacklight::{Loop, LoopHandle, Mechanism, Mode, Pipe, TcpStream, UnixStream};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::cell::RefCell;
 use std::fs::File;
@@ -37,7 +37,7 @@ macro_rules! story {
         let stream = $stream;
         let story: Rc<RefCell<(Vec<u8>, Vec<Result<(), ErrorKind>>)>> = Rc::default();
         let its = story.clone();
-        let callback = move |_: &Loop, _: &_, bytes: io::Result<&[u8]>| match bytes {
+        let callback = move |_: &LoopHandle, _: &_, bytes: io::Result<&[u8]>| match bytes {
             Ok([]) => its.borrow_mut().1.push(Ok(())),
             Ok(bytes) => its.borrow_mut().0.extend(bytes),
             Err(error) => its.borrow_mut().1.push(Err(error.kind())),
@@ -87,11 +87,11 @@ fn what_was_reset_is_an_error_after_all_that_came_before() {
     let expected: Story = (b"half an ans".to_vec(), Err(ErrorKind::ConnectionReset));
     for mechanism in MECHANISMS {
         let lp = Loop::builder().poller(mechanism).build().unwrap();
-        let tcp = || TcpStream::from_std(&lp, reset_tcp()).unwrap();
+        let tcp = || TcpStream::from_std(reset_tcp()).unwrap();
         assert_eq!(story!(lp, tcp(), in_a_task), expected, "{mechanism:?}");
         assert_eq!(story!(lp, tcp(), by_callbacks), expected, "{mechanism:?}");
         assert_eq!(story!(lp, tcp(), by_trying), expected);
-        let unix = || UnixStream::from_std(&lp, reset_unix()).unwrap();
+        let unix = || UnixStream::from_std(reset_unix()).unwrap();
         assert_eq!(story!(lp, unix(), in_a_task), expected, "{mechanism:?}");
         assert_eq!(story!(lp, unix(), by_callbacks), expected, "{mechanism:?}");
         assert_eq!(story!(lp, unix(), by_trying), expected);
@@ -124,7 +124,7 @@ fn a_terminal_that_nobody_has_open_is_at_its_end() {
         let expected: Story = (text.to_vec(), Ok(()));
         for mechanism in MECHANISMS {
             let lp = Loop::builder().poller(mechanism).build().unwrap();
-            let master = || Pipe::from_fd(&lp, left_terminal(text)).unwrap();
+            let master = || Pipe::from_fd(left_terminal(text)).unwrap();
             let len = text.len();
             let told = story!(lp, master(), in_a_task);
             assert_eq!(told, expected, "{len}, {mechanism:?}");
@@ -140,7 +140,7 @@ fn a_terminal_that_nobody_has_open_is_at_its_end() {
 fn a_task_that_waits_at_a_terminal_hears_of_its_end_time_and_again() {
     let lp = Loop::new().unwrap();
     let (master, terminal) = terminal();
-    let master = Pipe::from_fd(&lp, master).unwrap();
+    let master = Pipe::from_fd(master).unwrap();
     lp.block_on(async {
         let waits = lp.spawn(async move {
             let mut room = [0; 64];
@@ -149,7 +149,7 @@ fn a_task_that_waits_at_a_terminal_hears_of_its_end_time_and_again() {
             (first, second)
         });
         // By then it waits.
-        lp.sleep(Duration::ZERO).await;
+        blacklight::sleep(Duration::ZERO).await;
         drop(terminal);
         assert_eq!(waits.await.unwrap(), (Ok(0), Ok(0)));
     });

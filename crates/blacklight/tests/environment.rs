@@ -45,7 +45,7 @@ fn a_child_has_a_whole_environment_while_another_thread_changes_ours() {
         let lp = Loop::new().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "env | grep -c ^KEPT_"]);
-        let outputs: Vec<_> = (0..100).map(|_| lp.block_on(command.output(&lp))).collect();
+        let outputs: Vec<_> = (0..100).map(|_| lp.block_on(command.output())).collect();
         enough.store(true, Ordering::Relaxed);
         for output in outputs {
             let kept = String::from_utf8(output.unwrap().stdout).unwrap();

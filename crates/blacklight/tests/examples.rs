@@ -123,6 +123,43 @@ fn all_cores() {
 }
 
 #[test]
+fn all_cores_ends_with_ctrl_c() {
+    let (example, first) = Example::serve("all_cores", &[]);
+    drop(first);
+    kill_process(Pid::from_child(&example.child), Signal::INT).unwrap();
+    example.end();
+}
+
+#[test]
+fn graceful_finishes_what_it_has_begun() {
+    let (mut example, mut stream) = Example::serve("graceful", &["200"]);
+    let served = 5;
+    for _ in 0..served {
+        let mut client = connect(stream.peer_addr().unwrap());
+        let request = "GET /first HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        client.write_all(request.as_bytes()).unwrap();
+        assert_eq!(example.line(), "answering /first");
+        client.read_to_string(&mut String::new()).unwrap();
+    }
+    let idle = connect(stream.peer_addr().unwrap());
+    let request = "GET /last HTTP/1.1\r\nHost: x\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    assert_eq!(example.line(), "answering /last");
+    kill_process(Pid::from_child(&example.child), Signal::TERM).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("You asked for /last.\n"), "{answer}");
+    // One that asked for nothing is closed.
+    assert_eq!((&idle).read(&mut [0]).unwrap(), 0);
+    assert_eq!(example.line(), "SIGTERM: the server ends");
+    // Those that were served are forgotten. The test of the port scanner may have come by.
+    let line = example.line();
+    let left = line.strip_suffix(" connections to finish").unwrap();
+    assert!(left.parse::<u32>().unwrap() < served, "{line}");
+    assert_eq!(example.end(), "");
+}
+
+#[test]
 fn chat() {
     let (mut example, alice) = Example::serve("chat", &[]);
     let bob = connect(alice.peer_addr().unwrap());
@@ -197,6 +234,103 @@ fn http_hello_by_http2() {
     assert_eq!(frame[3], 4, "a frame of settings");
     drop(stream);
     example.assert_runs();
+}
+
+#[test]
+fn axum_hello() {
+    let (mut example, mut stream) = Example::serve("axum_hello", &[]);
+    let address = stream.peer_addr().unwrap();
+    let ask = |path: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let mut stream = connect(address);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    for visit in 1..3 {
+        let hello = ask("/hello/you");
+        assert!(hello.contains("server: blacklight\r\n"), "{hello}");
+        let end = format!("\r\n\r\nHello, you! You are visitor {visit}.\n");
+        assert!(hello.ends_with(&end), "{hello}");
+    }
+    assert!(ask("/slow").ends_with("Good things take time.\n"));
+    assert!(ask("/nowhere").starts_with("HTTP/1.1 404 "));
+    // The protocol is switched, and then everything comes back.
+    let request = "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(
+        head.starts_with(b"HTTP/1.1 101 "),
+        "{}",
+        head.escape_ascii()
+    );
+    stream.write_all(b"no web any more").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut echo = String::new();
+    stream.read_to_string(&mut echo).unwrap();
+    assert_eq!(echo, "no web any more");
+    example.assert_runs();
+}
+
+#[test]
+fn websocket() {
+    use tokio_tungstenite::tungstenite::{Error, Message, client};
+    let (mut example, stream) = Example::serve("websocket", &[]);
+    let address = stream.peer_addr().unwrap();
+    let (mut first, answer) = client("ws://localhost/echo", stream).unwrap();
+    assert_eq!(answer.status(), 101);
+    // Each client is served, and none waits for another.
+    let (mut second, _) = client("ws://localhost/echo", connect(address)).unwrap();
+    let long = Message::binary(vec![7; 1 << 20]);
+    for message in [Message::text("hello"), long, Message::text("")] {
+        second.send(message.clone()).unwrap();
+        assert_eq!(second.read().unwrap(), message);
+    }
+    first.send(Message::Ping("you there?".into())).unwrap();
+    assert_eq!(first.read().unwrap(), Message::Pong("you there?".into()));
+    // One goes without a word, the other as it should.
+    drop(second);
+    first.close(None).unwrap();
+    assert!(first.read().unwrap().is_close());
+    assert!(matches!(first.read(), Err(Error::ConnectionClosed)));
+    // Whoever does not ask for it does not get it.
+    let mut stream = connect(address);
+    let request = b"GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
+    example.assert_runs();
+}
+
+#[test]
+fn fetch() {
+    let (mut example, stream) = Example::serve("http_hello", &[]);
+    let address = stream.peer_addr().unwrap();
+    let urls = ["one", "two"].map(|path| format!("http://{address}/{path}"));
+    let fetched = Example::start("fetch", &[&urls[0], &urls[1]]).end();
+    for url in &urls {
+        let line = format!("{url}: 200 OK, 14 bytes\n");
+        assert!(fetched.contains(&line), "{fetched}");
+    }
+    assert!(fetched.ends_with("28 bytes in total\n"), "{fetched}");
+    example.assert_runs();
+    // A server that is not there is said, and ends nothing.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", nobody.local_addr().unwrap());
+    drop(nobody);
+    let mut lost = Example::of(command("fetch").arg(url).stderr(Stdio::piped()));
+    let mut said = String::new();
+    let errors = lost.child.stderr.take().unwrap();
+    BufReader::new(errors).read_to_string(&mut said).unwrap();
+    assert!(said.contains("error sending request"), "{said}");
+    assert_eq!(lost.end(), "0 bytes in total\n");
 }
 
 #[test]
@@ -323,9 +457,137 @@ fn tail() {
 
 #[test]
 fn who_gives_no_argument_is_told_what_to_give() {
-    for name in ["supervisor", "tail"] {
+    for name in ["fetch", "supervisor", "tail"] {
         let mut example = Example::start(name, &[]);
         assert_eq!(example.child.wait().unwrap().code(), Some(2), "{name}");
+    }
+}
+
+/// Runs `cat` with this input, and returns what it writes to a pipe, a socket or a file.
+fn cat(input: Stdio, to: &str) -> Vec<u8> {
+    let mut file = None;
+    let (mut reader, output): (Box<dyn Read>, Stdio) = match to {
+        "pipe" => {
+            let (reader, writer) = std::io::pipe().unwrap();
+            (Box::new(reader), writer.into())
+        }
+        "socket" => {
+            let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+            (Box::new(near), std::os::fd::OwnedFd::from(far).into())
+        }
+        _ => {
+            let own = tempfile(b"");
+            let other = own.try_clone().unwrap();
+            file = Some(own);
+            (Box::new(std::io::empty()), other.into())
+        }
+    };
+    let mut child = command("cat").stdin(input).stdout(output).spawn().unwrap();
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).unwrap();
+    assert!(child.wait().unwrap().success());
+    if let Some(mut file) = file {
+        std::io::Seek::rewind(&mut file).unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+    }
+    bytes
+}
+
+/// A file without a name, with these contents.
+fn tempfile(bytes: &[u8]) -> std::fs::File {
+    let directory = TempDir::new_blocking("cat").unwrap();
+    let mut options = std::fs::File::options();
+    let path = directory.path().join("file");
+    let mut file = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .unwrap();
+    file.write_all(bytes).unwrap();
+    std::io::Seek::rewind(&mut file).unwrap();
+    file
+}
+
+#[test]
+fn cat_copies_from_and_to_anything() {
+    let sent: Vec<u8> = (0..1_u32 << 16).flat_map(u32::to_be_bytes).collect();
+    for to in ["pipe", "socket", "file"] {
+        assert!(cat(tempfile(&sent).into(), to) == sent, "file to {to}");
+        assert!(cat(Stdio::null(), to).is_empty(), "nothing to {to}");
+        std::thread::scope(|scope| {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            scope.spawn(|| writer.write_all(&sent).map(|()| drop(writer)));
+            assert!(cat(reader.into(), to) == sent, "pipe to {to}");
+            let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+            scope.spawn(|| near.write_all(&sent).map(|()| drop(near)));
+            let far = std::os::fd::OwnedFd::from(far);
+            assert!(cat(far.into(), to) == sent, "socket to {to}");
+        });
+    }
+}
+
+#[test]
+fn cat_copies_from_and_to_a_terminal() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let mut options = std::fs::File::options();
+    let terminal = options.read(true).write(true).open(name).unwrap();
+    let (input, output) = (terminal.try_clone().unwrap(), terminal.try_clone().unwrap());
+    let mut child = command("cat").stdin(input).stdout(output).spawn().unwrap();
+    let mut master = BufReader::new(std::fs::File::from(master));
+    master.get_mut().write_all(b"light\n").unwrap();
+    // The echo, and the copy.
+    for _ in 0..2 {
+        let mut line = String::new();
+        master.read_line(&mut line).unwrap();
+        assert_eq!(line, "light\r\n");
+    }
+    let flags = rustix::fs::fcntl_getfl(&terminal).unwrap();
+    assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK));
+    // Ctrl-D at the beginning of a line is the end.
+    master.get_mut().write_all(&[4]).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+/// Other processes go on to write to the same pipe, and do not expect it to be non-blocking.
+#[test]
+fn cat_does_not_make_the_pipes_of_others_non_blocking() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut cat = command("cat");
+    cat.stdin(Stdio::piped())
+        .stdout(writer.try_clone().unwrap());
+    let mut child = cat.spawn().unwrap();
+    drop(cat);
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"x").unwrap();
+    let mut byte = [0];
+    (&reader).read_exact(&mut byte).unwrap();
+    let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
+    assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK));
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+/// The programs of the project's README are run as part of the documentation.
+#[test]
+fn the_readme_shows_programs_of_the_documentation() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let documentation = include_str!("../src/lib.rs")
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let programs: Vec<_> = readme.split("```rust\n").skip(1).collect();
+    assert!(!programs.is_empty());
+    for program in programs {
+        let program = program.split("```").next().unwrap();
+        assert!(documentation.contains(program), "{program}");
     }
 }
 

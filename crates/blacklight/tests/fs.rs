@@ -184,7 +184,9 @@ fn a_file_is_read_written_and_sought() {
         assert_eq!(file.read(&mut word).await?, 3);
         assert_eq!(&word, b"lig");
         assert_eq!(file.seek(SeekFrom::Current(-3)).await?, 6);
-        assert_eq!(file.read_to_end().await?, b"light");
+        let mut rest = Vec::new();
+        assert_eq!(file.read_to_end(&mut rest).await?, 5);
+        assert_eq!(rest, b"light");
         assert_eq!(file.read(&mut word).await?, 0);
         file.write_all_at(b"B", 0).await?;
         assert_eq!(file.read_at(&mut word, 0).await?, 3);
@@ -224,7 +226,9 @@ fn what_was_read_and_not_taken_is_not_lost() {
         assert_eq!(&two, b"34");
         file.write_all(b"x").await?;
         begin_and_drop(file.read(&mut [0; 2])).await;
-        assert_eq!(file.read_to_end().await?, b"6789");
+        let mut rest = b"5".to_vec();
+        assert_eq!(file.read_to_end(&mut rest).await?, 4);
+        assert_eq!(rest, b"56789");
         assert_eq!(fs::read(&path).await?, b"01234x6789");
         Ok(())
     });
@@ -248,6 +252,27 @@ fn files_have_the_traits_of_streams() {
         let mut copy = File::open(directory.path().join("copy")).await?;
         AsyncReadExt::read_to_end(&mut copy, &mut read).await?;
         assert!(read == data[1..]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_file_that_leaves_the_loop_is_where_a_dropped_read_began() {
+    with_directory(async |directory| {
+        let path = directory.path().join("file");
+        fs::write(&path, "black light").await?;
+        let mut file = File::open(&path).await?;
+        begin_and_drop(file.read(&mut [0; 6])).await;
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut file.into_std().await?, &mut text)?;
+        assert_eq!(text, "black light");
+        // What has no position leaves the loop as well.
+        let (reader, mut writer) = std::io::pipe()?;
+        std::io::Write::write_all(&mut writer, b"light")?;
+        let reader = std::os::fd::OwnedFd::from(reader);
+        let mut file = File::from_std(reader.into());
+        begin_and_drop(file.read(&mut [0; 6])).await;
+        file.into_std().await?;
         Ok(())
     });
 }
@@ -316,7 +341,11 @@ fn temporary_files_are_removed() {
 }
 
 #[test]
-#[should_panic(expected = "no loop runs on this thread")]
 fn without_a_loop_there_is_nothing() {
-    let _ = futures_lite::future::block_on(fs::read("/proc/self/stat"));
+    let read = futures_lite::future::block_on(fs::read("/proc/self/stat"));
+    let error = read.unwrap_err();
+    assert_eq!(
+        blacklight::Error::of(&error),
+        Some(blacklight::Error::NoCurrentLoop)
+    );
 }

@@ -2,7 +2,8 @@
 
 use blacklight::fs::TempDir;
 use blacklight::{
-    ChangeKind, FsChange, FsChanges, FsEvent, FsPoll, Loop, Mode, StatChange, StatChanges,
+    ChangeKind, FsChange, FsChanges, FsEvent, FsPoll, Loop, LoopHandle, Mode, StatChange,
+    StatChanges,
 };
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -23,7 +24,7 @@ fn entries_are_created_changed_and_removed() {
     let directory = TempDir::new_blocking("watched").unwrap();
     let file = directory.path().join("file");
     let lp = Loop::new().unwrap();
-    let mut changes = FsChanges::new(&lp, directory.path()).unwrap();
+    let mut changes = FsChanges::new(directory.path()).unwrap();
     lp.block_on(async {
         std::fs::write(&file, "light").unwrap();
         let created = changes.recv().await.unwrap();
@@ -42,7 +43,7 @@ fn entries_are_created_changed_and_removed() {
 fn a_tree_is_watched_to_the_leaves() {
     let directory = TempDir::new_blocking("tree").unwrap();
     let lp = Loop::new().unwrap();
-    let watch = FsEvent::new(&lp).unwrap();
+    let watch = FsEvent::new().unwrap();
     let deep = directory.path().join("a/b");
     let seen: Rc<RefCell<Vec<PathBuf>>> = Rc::default();
     let see = seen.clone();
@@ -67,7 +68,7 @@ fn a_tree_is_watched_to_the_leaves() {
 #[test]
 fn what_is_not_there_cannot_be_watched() {
     let lp = Loop::new().unwrap();
-    let watch = FsEvent::new(&lp).unwrap();
+    let watch = FsEvent::new().unwrap();
     let nothing = Path::new("/no/such/file");
     let error = watch.start(nothing, |_, _, _| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -76,10 +77,10 @@ fn what_is_not_there_cannot_be_watched() {
     let error = watch.start("a\0b", |_, _, _| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert_eq!(
-        FsChanges::new(&lp, nothing).unwrap_err().kind(),
+        FsChanges::new(nothing).unwrap_err().kind(),
         ErrorKind::NotFound
     );
-    assert!(FsChanges::recursive(&lp, nothing).is_err());
+    assert!(FsChanges::recursive(nothing).is_err());
     assert!(!watch.is_active());
     // The handle can still be started, but only once.
     watch.start("/", |_, _, _| ()).unwrap();
@@ -97,7 +98,7 @@ fn what_is_lost_is_told_as_an_overflow() {
     let directory = TempDir::new_blocking("overflow").unwrap();
     let files = ["a", "b"].map(|name| File::create(directory.path().join(name)).unwrap());
     let lp = Loop::new().unwrap();
-    let watch = FsEvent::new(&lp).unwrap();
+    let watch = FsEvent::new().unwrap();
     let count = Rc::new(Cell::new(0));
     let counted = count.clone();
     let started = watch.start(directory.path(), move |_, watch, change| {
@@ -121,7 +122,7 @@ fn what_is_lost_is_told_as_an_overflow() {
 fn a_watch_is_dropped_by_its_own_callback() {
     let directory = TempDir::new_blocking("dropped").unwrap();
     let lp = Loop::new().unwrap();
-    let watch = FsEvent::new(&lp).unwrap();
+    let watch = FsEvent::new().unwrap();
     let place = Rc::new(RefCell::new(None));
     let (own, count) = (place.clone(), Rc::new(Cell::new(0)));
     let counted = count.clone();
@@ -143,7 +144,7 @@ fn asking_finds_what_comes_changes_and_goes() {
     let directory = TempDir::new_blocking("polled").unwrap();
     let file = directory.path().join("file");
     let lp = Loop::new().unwrap();
-    let mut changes = StatChanges::new(&lp, &file, OFTEN).unwrap();
+    let mut changes = StatChanges::new(&file, OFTEN).unwrap();
     lp.block_on(async {
         let missing = changes.recv().await;
         assert_eq!(missing.current.unwrap_err().kind(), ErrorKind::NotFound);
@@ -184,13 +185,13 @@ fn asking_tells_nothing_of_what_stays_the_same() {
     );
     std::fs::write(&file, "light").unwrap();
     let lp = Loop::new().unwrap();
-    let poll = FsPoll::new(&lp).unwrap();
+    let poll = FsPoll::new().unwrap();
     poll.start(&file, OFTEN, |_, _, change| panic!("{change:?}"))
         .unwrap();
-    let other = FsPoll::new(&lp).unwrap();
+    let other = FsPoll::new().unwrap();
     let errors = Rc::new(Cell::new(0));
     let counted = errors.clone();
-    let count = move |_: &Loop, _: &FsPoll, change: StatChange| {
+    let count = move |_: &LoopHandle, _: &FsPoll, change: StatChange| {
         assert_eq!(change.current.unwrap_err().kind(), ErrorKind::NotFound);
         counted.set(counted.get() + 1);
     };
@@ -211,7 +212,7 @@ fn asking_is_stopped_started_anew_and_dropped_at_any_time() {
     let directory = TempDir::new_blocking("stopped").unwrap();
     let missing = directory.path().join("missing");
     let lp = Loop::new().unwrap();
-    let poll = FsPoll::new(&lp).unwrap();
+    let poll = FsPoll::new().unwrap();
     poll.start(&missing, OFTEN, |_, _, _| panic!("it was stopped"))
         .unwrap();
     poll.stop();
@@ -220,7 +221,7 @@ fn asking_is_stopped_started_anew_and_dropped_at_any_time() {
         .unwrap();
     let told = Rc::new(Cell::new(false));
     let tell = told.clone();
-    let callback = move |_: &Loop, poll: &FsPoll, _: StatChange| {
+    let callback = move |_: &LoopHandle, poll: &FsPoll, _: StatChange| {
         tell.set(true);
         poll.stop();
     };
@@ -231,7 +232,7 @@ fn asking_is_stopped_started_anew_and_dropped_at_any_time() {
         .unwrap();
     drop(poll);
     assert!(!lp.run(Mode::Default));
-    let poll = FsPoll::new(&lp).unwrap();
+    let poll = FsPoll::new().unwrap();
     let owned = Rc::new(());
     let weak = Rc::downgrade(&owned);
     poll.start(&missing, OFTEN, move |_, _, _| drop(owned.clone()))

@@ -47,7 +47,8 @@ struct Seen {
 
 /// Serves `echo` for as long as the loop runs.
 fn serve(lp: &Loop, version: Version) -> (SocketAddr, Rc<Seen>) {
-    let listener = TcpListener::bind(lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener =
+        TcpListener::from_std(std::net::TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let seen = Rc::new(Seen::default());
     let counts = seen.clone();
@@ -81,7 +82,7 @@ fn serve(lp: &Loop, version: Version) -> (SocketAddr, Rc<Seen>) {
 }
 
 async fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(&blacklight::current(), address);
+    let stream = TcpStream::connect(address);
     stream.await.unwrap()
 }
 
@@ -236,7 +237,7 @@ fn a_client_that_goes_away_midway_harms_nobody_else() {
             come += bytes.len();
         }
         assert_eq!(seen.ended.get(), 0);
-        connection.cancel();
+        connection.abort();
         until(|| seen.ended.get() == 1).await;
         assert_eq!(seen.failed.get(), 1, "the server was told");
         assert!(
@@ -272,7 +273,8 @@ async fn endless(
 #[test]
 fn a_server_stops_sending_to_a_client_that_has_gone() {
     let lp = Loop::new().unwrap();
-    let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener =
+        TcpListener::from_std(std::net::TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     lp.block_on(async {
         let server = spawn(async move {
@@ -285,7 +287,7 @@ fn a_server_stops_sending_to_a_client_that_has_gone() {
         let response = sender.send_request(post(Full::default()));
         let mut body = response.await.unwrap().into_body();
         assert!(body.frame().await.unwrap().is_ok());
-        connection.cancel();
+        connection.abort();
         assert!(server.await.unwrap().is_err());
     });
 }
@@ -293,7 +295,8 @@ fn a_server_stops_sending_to_a_client_that_has_gone() {
 #[test]
 fn servers_do_not_wait_for_ever_for_a_client_that_says_nothing() {
     let lp = Loop::new().unwrap();
-    let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener =
+        TcpListener::from_std(std::net::TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     const PATIENCE: Duration = Duration::from_millis(20);
     lp.block_on(async {

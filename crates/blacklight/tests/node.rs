@@ -2,13 +2,15 @@
 //! futures, panics, and the end of things.
 
 use blacklight::node::{Immediate, Node, Timeout, fs};
-use blacklight::{Async, Idle, Loop, Mechanism, Mode, Poll, Readiness, Timer};
+use blacklight::{Async, AsyncFd, Idle, Loop, LoopHandle, Mode, Readiness, Timer, spawn, timeout};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::rc::Rc;
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// What has happened, in order.
@@ -43,14 +45,114 @@ impl Log {
     }
 }
 
+fn virtual_loop() -> Loop {
+    Loop::builder().simulated(1).build().unwrap()
+}
+
 fn virtual_node() -> Node {
-    let lp = Loop::builder().poller(Mechanism::Sim(1)).build().unwrap();
-    Node::on(&lp).unwrap()
+    virtual_loop().into_node().unwrap()
 }
 
 /// A panic that prints nothing.
 fn throw() -> ! {
     resume_unwind(Box::new("thrown"))
+}
+
+/// A word that wakes the task that waits for it.
+#[derive(Clone, Default)]
+struct Word(Rc<(Cell<bool>, RefCell<Option<Waker>>)>);
+
+impl Word {
+    fn say(&self) {
+        self.0.0.set(true);
+        if let Some(waker) = self.0.1.take() {
+            waker.wake();
+        }
+    }
+
+    async fn heard(&self) {
+        poll_fn(|context| {
+            *self.0.1.borrow_mut() = Some(context.waker().clone());
+            match self.0.0.get() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+/// Whether the future is over before the loop has reason to sleep.
+fn is_over_at_once(lp: &Loop, future: impl Future<Output = ()>) -> bool {
+    // On a simulated loop, an hour passes as soon as there is nothing else to do.
+    let (hour, before) = (Duration::from_secs(3600), lp.now());
+    let _ = lp.block_on(timeout(hour, future));
+    lp.now() - before < hour
+}
+
+#[test]
+fn a_tick_that_a_task_queues_may_wake_tasks() {
+    let lp = virtual_loop();
+    let node = lp.node().unwrap();
+    for is_microtask in [false, true] {
+        let its_node = node.clone();
+        let waits = async move {
+            let word = Word::default();
+            let its = word.clone();
+            match is_microtask {
+                true => its_node.queue_microtask(move |_| its.say()),
+                false => its_node.next_tick(move |_| its.say()),
+            }
+            word.heard().await;
+        };
+        assert!(is_over_at_once(&lp, waits));
+    }
+    // One that spawns.
+    let waits = async move {
+        let word = Word::default();
+        let its = word.clone();
+        node.next_tick(move |_| drop(spawn(async move { its.say() })));
+        word.heard().await;
+    };
+    assert!(is_over_at_once(&lp, waits));
+}
+
+#[test]
+fn tasks_and_ticks_that_take_turns_for_ever_starve_no_handle() {
+    let lp = virtual_loop();
+    let node = lp.node().unwrap();
+    let busy = lp.spawn(async move {
+        loop {
+            let word = Word::default();
+            let its = word.clone();
+            node.next_tick(move |_| its.say());
+            word.heard().await;
+        }
+    });
+    let timer = Timer::new().unwrap();
+    timer.start(Duration::ZERO, |lp, _| lp.stop()).unwrap();
+    assert!(lp.run(Mode::Default));
+    busy.abort();
+}
+
+#[test]
+fn an_observer_may_wake_tasks_and_queue_ticks() {
+    let lp = virtual_loop();
+    let node = lp.node().unwrap();
+    for is_tick in [false, true] {
+        let word = Word::default();
+        let (its, its_node) = (word.clone(), node.clone());
+        lp.observe(move |_| {
+            let its = its.clone();
+            match is_tick {
+                true => its_node.next_tick(move |_| its.say()),
+                false => its.say(),
+            }
+        });
+        let timer = Timer::new().unwrap();
+        timer.start(Duration::ZERO, |_, _| ()).unwrap();
+        assert!(is_over_at_once(&lp, async move { word.heard().await }));
+    }
 }
 
 /// Runs the Node, and says whether a callback panicked.
@@ -61,7 +163,7 @@ fn panics(node: &Node) -> bool {
 #[test]
 fn all_handles_are_followed_by_ticks() {
     let node = Node::new().unwrap();
-    let lp = node.event_loop();
+    let _lp = node.event_loop();
     let log = Log::default();
 
     let (near, mut far) = UnixStream::pair().unwrap();
@@ -69,14 +171,14 @@ fn all_handles_are_followed_by_ticks() {
     let poll = Rc::new(OnceCell::new());
     let (its_poll, its_log) = (poll.clone(), log.clone());
     let (tick, task) = (log.clone(), log.clone());
-    let watched = Poll::new(lp, near).unwrap();
+    let watched = AsyncFd::new(near).unwrap();
     watched
         .start(Readiness::READABLE, move |lp, _| {
             its_log.add("poll");
-            let poll: &Poll<UnixStream> = its_poll.get().unwrap();
+            let poll: &AsyncFd<UnixStream> = its_poll.get().unwrap();
             poll.get_ref().read_exact(&mut [0; 5]).unwrap();
             poll.stop();
-            let node = Node::on(lp).unwrap();
+            let node = lp.node().unwrap();
             node.set_timeout(its_log.timer("timeout"), 0);
             node.set_immediate(its_log.once("immediate"));
             node.queue_microtask(task.once("poll's microtask"));
@@ -97,24 +199,24 @@ fn all_handles_are_followed_by_ticks() {
 #[test]
 fn each_handle_is_followed_by_its_own_ticks() {
     let node = Node::new().unwrap();
-    let lp = node.event_loop();
+    let _lp = node.event_loop();
     let log = Log::default();
 
     let callback = |name: &'static str, tick: &'static str| {
         let log = log.clone();
-        move |lp: &Loop| {
+        move |lp: &LoopHandle| {
             log.add(name);
-            Node::on(lp).unwrap().next_tick(log.once(tick));
+            lp.node().unwrap().next_tick(log.once(tick));
         }
     };
     let first = callback("first wake-up", "its tick");
     let second = callback("second wake-up", "its tick, too");
     let handles = [
-        Async::new(lp, move |lp, handle| {
+        Async::new(move |lp, handle| {
             handle.unref();
             first(lp);
         }),
-        Async::new(lp, move |lp, handle| {
+        Async::new(move |lp, handle| {
             handle.unref();
             second(lp);
         }),
@@ -123,7 +225,7 @@ fn each_handle_is_followed_by_its_own_ticks() {
     handles.iter().for_each(|handle| {
         handle.sender().send();
     });
-    let timer = Timer::new(lp).unwrap();
+    let timer = Timer::new().unwrap();
     let third = callback("timer", "the timer's tick");
     timer.start(Duration::ZERO, move |lp, _| third(lp)).unwrap();
     node.run();
@@ -146,8 +248,8 @@ fn futures_run_between_microtasks_and_the_next_callback() {
         let log = its.clone();
         node.event_loop().spawn(async move {
             log.add("future");
-            let lp = Loop::current().unwrap();
-            Node::on(&lp).unwrap().next_tick(log.once("future's tick"));
+            let lp = blacklight::current();
+            lp.node().unwrap().next_tick(log.once("future's tick"));
         });
         node.queue_microtask(its.once("microtask"));
         node.next_tick(its.once("tick"));
@@ -159,11 +261,12 @@ fn futures_run_between_microtasks_and_the_next_callback() {
 
 #[test]
 fn ticks_of_a_future_in_block_on_run() {
-    let node = virtual_node();
+    let lp = virtual_loop();
+    let _node = lp.node().unwrap();
     let log = Log::default();
     let its = log.clone();
-    node.event_loop().block_on(async move {
-        let node = Node::on(&Loop::current().unwrap()).unwrap();
+    lp.block_on(async move {
+        let node = blacklight::current().node().unwrap();
         node.next_tick(its.once("tick"));
         blacklight::sleep(Duration::from_millis(1)).await;
         its.add("future");
@@ -173,11 +276,12 @@ fn ticks_of_a_future_in_block_on_run() {
 
 #[test]
 fn a_plain_run_of_the_loop_runs_everything() {
-    let node = virtual_node();
+    let lp = virtual_loop();
+    let node = lp.node().unwrap();
     let log = Log::default();
     node.set_timeout(log.timer("timeout"), 1);
     node.next_tick(log.once("tick"));
-    node.event_loop().run(Mode::Default);
+    lp.run(Mode::Default);
     log.assert(&["tick", "timeout"]);
 }
 
@@ -185,13 +289,13 @@ fn a_plain_run_of_the_loop_runs_everything() {
 fn a_loop_has_one_node() {
     let lp = Loop::new().unwrap();
     let log = Log::default();
-    let node = Node::on(&lp).unwrap();
-    Node::on(&lp).unwrap().next_tick(log.once("tick"));
+    let node = lp.node().unwrap();
+    lp.node().unwrap().next_tick(log.once("tick"));
     node.run();
     log.assert(&["tick"]);
 
     drop(node);
-    let another = Node::on(&lp).unwrap();
+    let another = lp.node().unwrap();
     another.set_immediate(log.once("immediate"));
     another.run();
     log.assert(&["tick", "immediate"]);
@@ -269,7 +373,7 @@ fn panics_leave_all_but_the_callback_that_panicked() {
 fn a_handle_keeps_a_callback_that_panicked() {
     let node = Node::new().unwrap();
     let mut runs = 0;
-    let idle = Idle::new(node.event_loop()).unwrap();
+    let idle = Idle::new().unwrap();
     idle.start(move |_, idle| {
         runs += 1;
         if runs == 2 {
@@ -366,7 +470,7 @@ fn what_never_runs_goes_with_the_node() {
 #[test]
 fn a_node_that_is_gone_hears_of_no_file() {
     let lp = Loop::new().unwrap();
-    let node = Node::on(&lp).unwrap();
+    let node = lp.node().unwrap();
     let log = Log::default();
     let its = log.clone();
     fs::stat(&node, "/", move |_, _| its.add("stat")).unwrap();

@@ -7,8 +7,8 @@
 
 use blacklight::process::{Child, Command};
 use blacklight::{
-    Async, Check, FsEvent, Idle, Loop, Mechanism, Mode, Phase, Poll, Prepare, Readiness, Signal,
-    SignalKind, TcpListener, TcpStream, Timer, UdpSocket,
+    Async, AsyncFd, Check, FsEvent, Idle, Loop, LoopHandle, Mechanism, Mode, Phase, Prepare,
+    Readiness, Signal, SignalKind, TcpListener, TcpStream, Timer, UdpSocket,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -116,7 +116,7 @@ fn play(kinds: &[(&'static str, SetUp)], mechanism: Mechanism, mode: Mode, panic
     assert_eq!(caught, case.panics.get(), "each panic ends one run");
     // The loop is as good as new.
     case.kept.borrow_mut().clear();
-    case.lp.block_on(case.lp.sleep(Duration::ZERO));
+    case.lp.block_on(blacklight::sleep(Duration::ZERO));
     assert!(!case.lp.run(Mode::Default));
 }
 
@@ -126,7 +126,7 @@ fn any_port() -> SocketAddr {
 
 fn timers(case: &Rc<Case>) {
     for _ in 0..EACH {
-        let (timer, its) = (Timer::new(&case.lp).unwrap(), case.clone());
+        let (timer, its) = (Timer::new().unwrap(), case.clone());
         timer
             .start(Duration::ZERO, move |_, _| its.tell("timer"))
             .unwrap();
@@ -136,7 +136,7 @@ fn timers(case: &Rc<Case>) {
 
 fn sleeps(case: &Rc<Case>) {
     for _ in 0..EACH {
-        let (sleep, its) = (case.lp.sleep(Duration::from_millis(1)), case.clone());
+        let (sleep, its) = (blacklight::sleep(Duration::from_millis(1)), case.clone());
         // What panics here is the task, and a task's panic is for whoever joins it.
         let task = case.lp.spawn(async move {
             sleep.await;
@@ -154,8 +154,8 @@ macro_rules! loop_watchers {
     ($set_up:ident, $handle:ident, $name:literal) => {
         fn $set_up(case: &Rc<Case>) {
             for _ in 0..EACH {
-                let (handle, its) = ($handle::new(&case.lp).unwrap(), case.clone());
-                let callback = move |_: &Loop, handle: &$handle| {
+                let (handle, its) = ($handle::new().unwrap(), case.clone());
+                let callback = move |_: &LoopHandle, handle: &$handle| {
                     handle.stop();
                     its.tell($name);
                 };
@@ -174,8 +174,8 @@ loop_watchers!(check_handles, Check, "check");
 /// long as there are some left.
 fn checks(case: &Rc<Case>) {
     check_handles(case);
-    let (idle, its) = (Idle::new(&case.lp).unwrap(), case.clone());
-    let callback = move |_: &Loop, idle: &Idle| {
+    let (idle, its) = (Idle::new().unwrap(), case.clone());
+    let callback = move |_: &LoopHandle, idle: &Idle| {
         let told = its
             .told
             .borrow()
@@ -193,50 +193,52 @@ fn checks(case: &Rc<Case>) {
 fn asyncs(case: &Rc<Case>) {
     for _ in 0..EACH {
         let its = case.clone();
-        let callback = move |_: &Loop, handle: &Async| {
+        let callback = move |_: &LoopHandle, handle: &Async| {
             let its = its.clone();
             handle.close();
             its.tell("async");
         };
-        let handle = Async::new(&case.lp, callback).unwrap();
+        let handle = Async::new(callback).unwrap();
         handle.sender().send();
         case.keep(handle);
     }
 }
 
 fn accepts(case: &Rc<Case>) {
-    let listener = TcpListener::bind(&case.lp, any_port()).unwrap();
+    let listener = case.lp.block_on(TcpListener::bind(any_port())).unwrap();
     for _ in 0..EACH {
         let peer = std::net::TcpStream::connect(listener.local_addr().unwrap());
         case.keep(peer.unwrap());
     }
     let (its, left) = (case.clone(), Cell::new(EACH));
-    listener.accept_start(move |_, listener, accepted| {
-        its.keep(accepted.unwrap());
-        let its = its.clone();
-        left.set(left.get() - 1);
-        if left.get() == 0 {
-            listener.close();
-        }
-        its.tell("accept");
-    });
+    listener
+        .accept_start(move |_, listener, accepted| {
+            its.keep(accepted.unwrap());
+            let its = its.clone();
+            left.set(left.get() - 1);
+            if left.get() == 0 {
+                listener.close();
+            }
+            its.tell("accept");
+        })
+        .unwrap();
     case.keep(listener);
 }
 
 /// A stream of the loop, and its peer.
-fn connected(case: &Case) -> (TcpStream, std::net::TcpStream) {
+fn connected() -> (TcpStream, std::net::TcpStream) {
     let listener = std::net::TcpListener::bind(any_port()).unwrap();
     let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let stream = TcpStream::from_std(&case.lp, listener.accept().unwrap().0).unwrap();
+    let stream = TcpStream::from_std(listener.accept().unwrap().0).unwrap();
     (stream, peer)
 }
 
 fn reads(case: &Rc<Case>) {
     for _ in 0..EACH {
-        let (stream, mut peer) = connected(case);
+        let (stream, mut peer) = connected();
         peer.write_all(b"x").unwrap();
         let its = case.clone();
-        let callback = move |_: &Loop, stream: &TcpStream, bytes: std::io::Result<&[u8]>| {
+        let callback = move |_: &LoopHandle, stream: &TcpStream, bytes: std::io::Result<&[u8]>| {
             let its = its.clone();
             assert_eq!(bytes.unwrap(), b"x");
             stream.read_stop();
@@ -249,9 +251,9 @@ fn reads(case: &Rc<Case>) {
 
 fn writes(case: &Rc<Case>) {
     for _ in 0..EACH {
-        let (stream, peer) = connected(case);
+        let (stream, peer) = connected();
         let its = case.clone();
-        let written = move |_: &Loop, written: std::io::Result<()>| {
+        let written = move |_: &LoopHandle, written: std::io::Result<()>| {
             written.unwrap();
             its.tell("write");
         };
@@ -265,22 +267,25 @@ fn connects(case: &Rc<Case>) {
     for _ in 0..EACH {
         let its = case.clone();
         let address = listener.local_addr().unwrap();
-        let connected = move |_: &Loop, stream: std::io::Result<TcpStream>| {
+        let connected = move |_: &LoopHandle, stream: std::io::Result<TcpStream>| {
             its.keep(stream.unwrap());
             its.tell("connect");
         };
-        TcpStream::connect_then(&case.lp, address, connected).unwrap();
+        TcpStream::connect_then(address, connected).unwrap();
     }
     case.keep(listener);
 }
 
 fn receives(case: &Rc<Case>) {
     for _ in 0..EACH {
-        let (socket, its) = (UdpSocket::bind(&case.lp, any_port()).unwrap(), case.clone());
+        let (socket, its) = (
+            case.lp.block_on(UdpSocket::bind(any_port())).unwrap(),
+            case.clone(),
+        );
         let own = socket.local_addr().unwrap();
-        assert_eq!(socket.try_send(b"x", Some(own)).unwrap(), 1);
+        assert_eq!(socket.try_send_to(b"x", own).unwrap(), 1);
         let callback =
-            move |_: &Loop,
+            move |_: &LoopHandle,
                   socket: &UdpSocket,
                   datagram: std::io::Result<blacklight::Datagram<'_>>| {
                 datagram.unwrap();
@@ -295,13 +300,16 @@ fn receives(case: &Rc<Case>) {
 
 fn sends(case: &Rc<Case>) {
     for _ in 0..EACH {
-        let (socket, its) = (UdpSocket::bind(&case.lp, any_port()).unwrap(), case.clone());
+        let (socket, its) = (
+            case.lp.block_on(UdpSocket::bind(any_port())).unwrap(),
+            case.clone(),
+        );
         let own = socket.local_addr().unwrap();
-        let sent = move |_: &Loop, sent: std::io::Result<()>| {
+        let sent = move |_: &LoopHandle, sent: std::io::Result<()>| {
             sent.unwrap();
             its.tell("send");
         };
-        socket.send_then("x", Some(own), sent).unwrap();
+        socket.send_to_then("x", own, sent).unwrap();
         case.keep(socket);
     }
 }
@@ -310,9 +318,9 @@ fn polls(case: &Rc<Case>) {
     for _ in 0..EACH {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(b"x").unwrap();
-        let (poll, its) = (Rc::new(Poll::new(&case.lp, reader).unwrap()), case.clone());
+        let (poll, its) = (Rc::new(AsyncFd::new(reader).unwrap()), case.clone());
         let handle = Rc::downgrade(&poll);
-        let callback = move |_: &Loop, ready: std::io::Result<Readiness>| {
+        let callback = move |_: &LoopHandle, ready: std::io::Result<Readiness>| {
             ready.unwrap();
             handle.upgrade().unwrap().stop();
             its.tell("poll");
@@ -325,8 +333,8 @@ fn polls(case: &Rc<Case>) {
 fn signals(case: &Rc<Case>) {
     let kind = SignalKind::SIGWINCH;
     for _ in 0..EACH {
-        let (signal, its) = (Signal::new(&case.lp).unwrap(), case.clone());
-        let callback = move |_: &Loop, signal: &Signal, _: SignalKind| {
+        let (signal, its) = (Signal::new().unwrap(), case.clone());
+        let callback = move |_: &LoopHandle, signal: &Signal, _: SignalKind| {
             let its = its.clone();
             signal.stop();
             its.tell("signal");
@@ -338,10 +346,9 @@ fn signals(case: &Rc<Case>) {
 }
 
 fn exits(case: &Rc<Case>) {
-    let children: [Child; EACH] =
-        std::array::from_fn(|_| Command::new("true").spawn(&case.lp).unwrap());
+    let children: [Child; EACH] = std::array::from_fn(|_| Command::new("true").spawn().unwrap());
     for child in children {
-        let pid = Pid::from_raw(child.pid() as i32).unwrap();
+        let pid = Pid::from_raw(child.id() as i32).unwrap();
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(pid), ended).unwrap();
         let its = case.clone();
@@ -358,8 +365,8 @@ fn fs_events(case: &Rc<Case>) {
     let dir = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     for _ in 0..EACH {
-        let (watcher, its) = (FsEvent::new(&case.lp).unwrap(), case.clone());
-        let callback = move |_: &Loop, watcher: &FsEvent, change: std::io::Result<_>| {
+        let (watcher, its) = (FsEvent::new().unwrap(), case.clone());
+        let callback = move |_: &LoopHandle, watcher: &FsEvent, change: std::io::Result<_>| {
             let _: blacklight::FsChange = change.unwrap();
             let its = its.clone();
             watcher.stop();
@@ -375,7 +382,7 @@ fn fs_events(case: &Rc<Case>) {
 fn works(case: &Rc<Case>) {
     for _ in 0..EACH {
         let its = case.clone();
-        let after = move |_: &Loop, done: Result<(), _>| {
+        let after = move |_: &LoopHandle, done: Result<(), _>| {
             let _: Result<(), blacklight::JoinError> = done;
             its.tell("work");
         };
@@ -423,7 +430,7 @@ fn handles_are_closed() {
         let (over, is_over) = mpsc::channel();
         std::thread::spawn(move || {
             let lp = Loop::new().unwrap();
-            drop([(); EACH].map(|()| Timer::new(&lp).unwrap()));
+            drop([(); EACH].map(|()| Timer::new().unwrap()));
             for left in (0..EACH).rev() {
                 // Nobody but an observer is called when a handle has been closed.
                 lp.observe(|dispatch| {
@@ -457,11 +464,11 @@ fn who_waits_for_a_loop_is_woken_after_a_panic() {
         let fd = lp.try_clone_backend_fd().unwrap().unwrap();
         let heard = Rc::new(Cell::new(0));
         let its = heard.clone();
-        let wakeup = Async::new(&lp, move |_, _| its.set(its.get() + 1)).unwrap();
+        let wakeup = Async::new(move |_, _| its.set(its.get() + 1)).unwrap();
         let sender = wakeup.sender();
-        let timer = Timer::new(&lp).unwrap();
+        let timer = Timer::new().unwrap();
         let its = sender.clone();
-        let callback = move |_: &Loop, _: &Timer| {
+        let callback = move |_: &LoopHandle, _: &Timer| {
             if sends_before {
                 its.send();
             }
@@ -486,16 +493,16 @@ fn who_waits_for_a_loop_hears_of_tasks_that_a_panic_has_left() {
         let fd = lp.try_clone_backend_fd().unwrap().unwrap();
         let has_run = Rc::new(Cell::new(false));
         let its = has_run.clone();
-        let spawn = move |lp: &Loop| {
+        let spawn = move |lp: &LoopHandle| {
             lp.spawn(async move { its.set(true) });
             resume_unwind(Box::new(()));
         };
         let caught = match in_block_on {
             true => catch_unwind(AssertUnwindSafe(|| lp.block_on(async { spawn(&lp) }))),
             false => {
-                let timer = Timer::new(&lp).unwrap();
+                let timer = Timer::new().unwrap();
                 let mut spawn = Some(spawn);
-                let callback = move |lp: &Loop, _: &Timer| spawn.take().unwrap()(lp);
+                let callback = move |lp: &LoopHandle, _: &Timer| spawn.take().unwrap()(lp);
                 timer.start(Duration::ZERO, callback).unwrap();
                 catch_unwind(AssertUnwindSafe(|| lp.block_on(std::future::pending())))
             }

@@ -19,15 +19,15 @@ fn sh(script: &str) -> Command {
 
 fn output(command: &mut Command) -> String {
     let lp = Loop::new().unwrap();
-    let output = lp.block_on(command.output(&lp)).unwrap();
+    let output = lp.block_on(command.output()).unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// A child that runs until it is killed, and has begun to.
-async fn long_lived(lp: &Loop) -> Child {
+async fn long_lived() -> Child {
     let mut command = sh("echo; exec sleep 1000");
-    let mut child = command.stdout(Stdio::piped()).spawn(lp).unwrap();
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = [0];
     let stdout = child.stdout.as_mut().unwrap();
     assert_eq!(stdout.read(&mut line).await.unwrap(), 1);
@@ -37,8 +37,8 @@ async fn long_lived(lp: &Loop) -> Child {
 #[test]
 fn the_exit_is_called_back_with_the_code() {
     let lp = Loop::new().unwrap();
-    let child = sh("exit 3").spawn(&lp).unwrap();
-    assert!(child.is_active() && child.pid() > 0);
+    let child = sh("exit 3").spawn().unwrap();
+    assert!(child.is_active() && child.id() > 0);
     let code = Rc::new(Cell::new(None));
     let tell = code.clone();
     child.on_exit(move |_, status| tell.set(status.unwrap().code()));
@@ -59,23 +59,23 @@ fn the_exit_is_called_back_with_the_code() {
 fn what_cannot_be_run_is_an_error_at_once() {
     let lp = Loop::new().unwrap();
     for program in ["no such program", "/no/such/program"] {
-        let error = Command::new(program).spawn(&lp).unwrap_err();
+        let error = Command::new(program).spawn().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         let mut command = Command::new(program);
         command.stdin(Stdio::piped());
-        let error = lp.block_on(command.output(&lp)).unwrap_err();
+        let error = lp.block_on(command.output()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
     let directory = TempDir::new_blocking("program").unwrap();
     let file = directory.path().join("file");
     std::fs::write(&file, "#!/bin/sh\n").unwrap();
-    let error = Command::new(&file).spawn(&lp).unwrap_err();
+    let error = Command::new(&file).spawn().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     for command in [
         Command::new("true").current_dir("/no/such/directory"),
         Command::new("true").env_clear().env("PATH", "/nowhere"),
     ] {
-        assert_eq!(command.spawn(&lp).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(command.spawn().unwrap_err().kind(), ErrorKind::NotFound);
     }
     for command in [
         Command::new("tr\0ue").arg("-"),
@@ -85,7 +85,7 @@ fn what_cannot_be_run_is_an_error_at_once() {
         Command::new("true").fd(2, std::fs::File::open("/dev/null").unwrap()),
         Command::new("true").fd(u32::MAX, std::fs::File::open("/dev/null").unwrap()),
     ] {
-        let error = command.spawn(&lp).unwrap_err();
+        let error = command.spawn().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
     assert!(!lp.run(Mode::Default), "nothing is left");
@@ -96,7 +96,7 @@ fn a_killed_child_says_by_what() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
         for kind in [SignalKind::SIGKILL, SignalKind::SIGTERM] {
-            let mut child = long_lived(&Loop::current().unwrap()).await;
+            let mut child = long_lived().await;
             child.kill(kind).unwrap();
             let status = child.wait().await.unwrap();
             assert_eq!(
@@ -128,7 +128,7 @@ fn arguments_environment_and_directory_are_the_childs() {
 fn standard_streams_are_what_was_asked_for() {
     let lp = Loop::new().unwrap();
     let mut command = sh("cat; echo out; echo err >&2");
-    let output = lp.block_on(command.output(&lp)).unwrap();
+    let output = lp.block_on(command.output()).unwrap();
     assert_eq!(output.stdout, b"out\n");
     assert_eq!(output.stderr, b"err\n");
     let (mut reader, writer) = std::io::pipe().unwrap();
@@ -136,7 +136,7 @@ fn standard_streams_are_what_was_asked_for() {
         .stdin(Stdio::null())
         .stdout(writer.try_clone().unwrap());
     command.stderr(Stdio::from_fd(writer));
-    assert!(lp.block_on(command.status(&lp)).unwrap().success());
+    assert!(lp.block_on(command.status()).unwrap().success());
     drop(command);
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
@@ -148,7 +148,7 @@ fn more_than_a_pipe_holds_goes_through_both_ways() {
     let lp = Loop::new().unwrap();
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn(&lp).unwrap();
+    let mut child = command.spawn().unwrap();
     let data: Vec<u8> = (0..1_000_000u32).map(|number| number as u8).collect();
     let mut stdin = child.stdin.take().unwrap();
     let sent = data.clone();
@@ -173,10 +173,7 @@ fn more_than_a_pipe_holds_goes_through_both_ways() {
 #[test]
 fn writing_to_a_child_that_is_gone_is_a_broken_pipe() {
     let lp = Loop::new().unwrap();
-    let mut child = Command::new("true")
-        .stdin(Stdio::piped())
-        .spawn(&lp)
-        .unwrap();
+    let mut child = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
     let stdin = child.stdin.take().unwrap();
     lp.block_on(async {
         assert!(child.wait().await.unwrap().success());
@@ -190,12 +187,12 @@ fn writing_to_a_child_that_is_gone_is_a_broken_pipe() {
 #[test]
 fn children_are_put_into_a_pipeline() {
     let lp = Loop::new().unwrap();
-    let mut first = sh("echo light").stdout(Stdio::piped()).spawn(&lp).unwrap();
+    let mut first = sh("echo light").stdout(Stdio::piped()).spawn().unwrap();
     let fd = first.stdout.take().unwrap();
     let fd = fd.as_fd().try_clone_to_owned().unwrap();
     let mut second = Command::new("tr");
     second.args(["a-z", "A-Z"]).stdin(fd);
-    let output = lp.block_on(second.output(&lp)).unwrap();
+    let output = lp.block_on(second.output()).unwrap();
     assert_eq!(output.stdout, b"LIGHT\n");
     assert!(lp.block_on(first.wait()).unwrap().success());
 }
@@ -206,7 +203,7 @@ fn further_descriptors_are_passed() {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = sh("echo five >&5; ls /proc/self/fd >&5");
     command.fd(5, writer);
-    lp.block_on(command.status(&lp)).unwrap();
+    lp.block_on(command.status()).unwrap();
     drop(command);
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
@@ -228,11 +225,11 @@ fn a_detached_child_leads_a_session() {
 
 #[test]
 fn user_and_group_are_changed_by_root_only() {
-    let lp = Loop::new().unwrap();
     let is_root = output(Command::new("id").arg("-u")) == "0\n";
+    let lp = Loop::new().unwrap();
     let mut command = sh("id -u; id -g");
     command.uid(65534).gid(65534);
-    let output = lp.block_on(command.output(&lp));
+    let output = lp.block_on(command.output());
     match is_root {
         true => assert_eq!(output.unwrap().stdout, b"65534\n65534\n"),
         false => assert_eq!(output.unwrap_err().kind(), ErrorKind::PermissionDenied),
@@ -250,26 +247,25 @@ async fn until_gone(pid: u32) {
 fn a_dropped_child_leaves_no_zombie() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let lp = Loop::current().unwrap();
         // One that ends by itself after it was dropped, one that has ended before, and one
         // that is killed for it.
-        let child = long_lived(&lp).await;
-        let pid = child.pid();
+        let child = long_lived().await;
+        let pid = child.id();
         child.on_exit(|_, _| panic!("the handle is gone"));
         drop(child);
         blacklight::process::kill(pid, SignalKind::SIGTERM).unwrap();
         until_gone(pid).await;
 
-        let child = sh("exit 0").stdout(Stdio::piped()).spawn(&lp).unwrap();
-        let pid = child.pid();
+        let child = sh("exit 0").stdout(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
         let stdout = child.stdout.as_ref().unwrap();
         assert_eq!(stdout.read(&mut [0]).await.unwrap(), 0);
         drop(child);
         until_gone(pid).await;
 
         let mut command = Command::new("sleep");
-        let child = command.arg("1000").kill_on_drop(true).spawn(&lp).unwrap();
-        let pid = child.pid();
+        let child = command.arg("1000").kill_on_drop(true).spawn().unwrap();
+        let pid = child.id();
         drop(child);
         until_gone(pid).await;
     });
@@ -278,14 +274,14 @@ fn a_dropped_child_leaves_no_zombie() {
 #[test]
 fn a_dropped_child_does_not_keep_the_loop_running_and_a_detached_one_does() {
     let lp = Loop::new().unwrap();
-    let child = lp.block_on(async { long_lived(&Loop::current().unwrap()).await });
-    let pid = child.pid();
+    let child = lp.block_on(async { long_lived().await });
+    let pid = child.id();
     drop(child);
     assert!(!lp.run(Mode::Default));
     blacklight::process::kill(pid, SignalKind::SIGKILL).unwrap();
     let told = Rc::new(Cell::new(false));
     let tell = told.clone();
-    let child = sh("exit 0").spawn(&lp).unwrap();
+    let child = sh("exit 0").spawn().unwrap();
     child.on_exit(move |_, _| tell.set(true));
     child.detach();
     assert!(!lp.run(Mode::Default));
@@ -295,14 +291,11 @@ fn a_dropped_child_does_not_keep_the_loop_running_and_a_detached_one_does() {
 #[test]
 fn a_child_outlives_its_loop() {
     let lp = Loop::new().unwrap();
-    let mut child = Command::new("sleep").arg("1000").spawn(&lp).unwrap();
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
     let owned = Rc::new(());
     let weak = Rc::downgrade(&owned);
     child.on_exit(move |_, _| drop(owned));
-    let dropped = Command::new("sleep")
-        .arg("1000")
-        .kill_on_drop(true)
-        .spawn(&lp);
+    let dropped = Command::new("sleep").arg("1000").kill_on_drop(true).spawn();
     drop(dropped.unwrap());
     drop(lp);
     assert!(weak.upgrade().is_none(), "callbacks go with the loop");
@@ -318,7 +311,7 @@ fn a_child_outlives_its_loop() {
 fn a_dropped_wait_can_be_repeated() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let mut child = long_lived(&Loop::current().unwrap()).await;
+        let mut child = long_lived().await;
         let early = blacklight::timeout(Duration::from_millis(1), child.wait()).await;
         assert!(early.is_err());
         child.kill(SignalKind::SIGINT).unwrap();

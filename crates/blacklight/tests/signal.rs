@@ -13,7 +13,7 @@ fn raise(kind: SignalKind) {
 #[test]
 fn every_signal_is_told_until_the_handle_is_stopped() {
     let lp = Loop::new().unwrap();
-    let signal = Signal::new(&lp).unwrap();
+    let signal = Signal::new().unwrap();
     let count = Rc::new(Cell::new(0));
     let counted = count.clone();
     signal
@@ -38,11 +38,11 @@ fn a_one_shot_handle_hears_of_one_signal() {
     let kind = SignalKind::realtime(1).unwrap();
     let count = Rc::new(Cell::new(0));
     let counted = count.clone();
-    let once = Signal::new(&lp).unwrap();
+    let once = Signal::new().unwrap();
     once.start_one_shot(kind, move |_, _, _| counted.set(counted.get() + 1))
         .unwrap();
     // Another one hears of both, and catches the second.
-    let always = Signal::new(&lp).unwrap();
+    let always = Signal::new().unwrap();
     let both = Rc::new(Cell::new(0));
     let counted = both.clone();
     always
@@ -69,8 +69,8 @@ fn a_handle_is_started_anew_for_another_signal() {
     );
     // So that the first does nothing to the process when nobody else watches for it.
     let other = Loop::new().unwrap();
-    let _ignored = Signals::new(&other, [first]).unwrap();
-    let signal = Signal::new(&lp).unwrap();
+    let _ignored = other.enter(|| Signals::new([first])).unwrap();
+    let signal = lp.enter(Signal::new).unwrap();
     signal
         .start(first, |_, _, _| panic!("it was replaced"))
         .unwrap();
@@ -91,12 +91,12 @@ fn a_handle_is_started_anew_for_another_signal() {
 #[test]
 fn what_cannot_be_caught_is_an_error() {
     let lp = Loop::new().unwrap();
-    let signal = Signal::new(&lp).unwrap();
+    let signal = Signal::new().unwrap();
     for kind in [SignalKind::SIGKILL, SignalKind::SIGSTOP] {
         let error = signal.start(kind, |_, _, _| ()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{kind}");
         assert!(!signal.is_active());
-        assert!(Signals::new(&lp, [SignalKind::SIGUSR2, kind]).is_err());
+        assert!(Signals::new([SignalKind::SIGUSR2, kind]).is_err());
     }
     assert!(!lp.run(Mode::Default));
     let nobody = process::kill(0, SignalKind::SIGCONT).unwrap_err();
@@ -108,7 +108,7 @@ fn what_cannot_be_caught_is_an_error() {
 fn signals_come_in_the_order_in_which_they_are_caught_and_repeated_ones_are_one() {
     let lp = Loop::new().unwrap();
     let kinds = [5, 4, 6].map(|number| SignalKind::realtime(number).unwrap());
-    let mut signals = Signals::new(&lp, kinds).unwrap();
+    let mut signals = Signals::new(kinds).unwrap();
     let told = lp.block_on(async {
         let mut told = Vec::new();
         for kind in [kinds[0], kinds[1], kinds[0]] {
@@ -135,7 +135,7 @@ fn signals_come_in_the_order_in_which_they_are_caught_and_repeated_ones_are_one(
 fn signals_keep_no_loop_running_and_wake_whoever_waits() {
     let lp = Loop::new().unwrap();
     let kind = SignalKind::realtime(7).unwrap();
-    let mut signals = Signals::new(&lp, [kind]).unwrap();
+    let mut signals = Signals::new([kind]).unwrap();
     assert!(!lp.run(Mode::Default), "nobody waits");
     let told = Rc::new(RefCell::new(Vec::new()));
     let tell = told.clone();
@@ -158,7 +158,7 @@ fn signals_keep_no_loop_running_and_wake_whoever_waits() {
 fn a_dropped_wait_loses_no_signal() {
     let lp = Loop::new().unwrap();
     let kind = SignalKind::realtime(8).unwrap();
-    let mut signals = Signals::new(&lp, [kind]).unwrap();
+    let mut signals = Signals::new([kind]).unwrap();
     lp.block_on(async {
         let nothing = blacklight::timeout(Duration::from_millis(1), signals.recv()).await;
         assert!(nothing.is_err());

@@ -48,7 +48,7 @@ fn play(rounds: u32, is_enough: impl Fn() -> bool, mut round: impl FnMut()) -> u
 
 /// Another thread answers each word with a send.
 fn mail(lp: &Loop, rounds: u32, is_enough: impl Fn() -> bool) {
-    let handle = Async::new(lp, |lp, _| lp.stop()).unwrap();
+    let handle = Async::new(|lp, _| lp.stop()).unwrap();
     let (sender, (word, words)) = (handle.sender(), mpsc::channel());
     let mate = std::thread::spawn(move || {
         while words.recv().is_ok() {
@@ -82,7 +82,7 @@ fn descriptors(lp: &Loop, rounds: u32, is_enough: impl Fn() -> bool) {
             peer.write_all(&byte).unwrap();
         }
     });
-    let stream = TcpStream::from_std(lp, stream).unwrap();
+    let stream = TcpStream::from_std(stream).unwrap();
     stream.set_nodelay(true).unwrap();
     play(rounds, is_enough, || {
         lp.block_on(async {
@@ -164,6 +164,6 @@ fn a_loop_is_refused_if_the_environment_says_something_else() {
     with_setting(name, Some("off"), || {
         let error = Loop::new().unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-        Loop::builder().never_spin().build().unwrap();
+        let _ = Loop::builder().never_spin().build().unwrap();
     });
 }

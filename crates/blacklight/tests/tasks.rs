@@ -1,8 +1,9 @@
 //! Spawning, waking, joining and cancelling.
 
-use blacklight::{Check, JoinHandle, Loop, Mode, Phase, Timer, spawn};
-use std::cell::{Cell, RefCell};
+use blacklight::{Check, Error, JoinError, JoinHandle, Loop, Mode, Phase, Timer, spawn};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{pending, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::mpsc;
@@ -64,7 +65,7 @@ fn a_woken_task_runs_right_after_the_callback() {
         its_log.borrow_mut().push("task");
     }));
     // Two timers of one phase: the task runs between them.
-    let timers = [Timer::new(&lp).unwrap(), Timer::new(&lp).unwrap()];
+    let timers = [Timer::new().unwrap(), Timer::new().unwrap()];
     let first_log = log.clone();
     timers[0]
         .start(Duration::ZERO, move |_, _| {
@@ -95,13 +96,13 @@ fn a_task_that_wakes_itself_for_ever_starves_nobody() {
         }
     });
     let (reader, mut writer) = std::io::pipe().unwrap();
-    let poll = blacklight::Poll::new(&lp, reader).unwrap();
+    let poll = blacklight::AsyncFd::new(reader).unwrap();
     poll.start(blacklight::Readiness::READABLE, |lp, _| lp.stop())
         .unwrap();
     std::io::Write::write_all(&mut writer, b"x").unwrap();
     assert!(lp.run(Mode::Default), "the busy task is still alive");
     assert!(polls.get() >= 1);
-    busy.cancel();
+    busy.abort();
     drop(poll);
     assert!(!lp.run(Mode::Default));
 }
@@ -138,7 +139,7 @@ fn a_waker_may_outlive_its_task_and_its_loop() {
     let waker = Rc::new(RefCell::new(None));
     let task = lp.spawn(told(Rc::default(), waker.clone()));
     lp.run(Mode::NoWait);
-    task.cancel();
+    task.abort();
     let waker = waker.borrow_mut().take().unwrap();
     waker.wake_by_ref();
     // Its place is another's by now, who is not to be disturbed.
@@ -176,7 +177,8 @@ fn a_panic_of_the_main_future_leaves_the_loop_usable() {
     let lp = Loop::new().unwrap();
     let run = std::panic::AssertUnwindSafe(|| lp.block_on(async { panic!("as expected") }));
     assert!(std::panic::catch_unwind(run).is_err());
-    assert!(Loop::current().is_none());
+    let _other = Loop::new().unwrap();
+    assert!(blacklight::try_current().is_none());
     assert!(!lp.is_alive());
     assert_eq!(lp.block_on(async { 3 }), 3);
 }
@@ -201,15 +203,15 @@ fn cancelling_drops_the_future_at_once() {
         });
         give_way().await;
         assert!(!task.is_finished());
-        task.cancel();
+        task.abort();
         assert_eq!(drops.get(), 1);
-        task.cancel();
+        task.abort();
         assert!(task.is_finished());
         assert!(task.await.unwrap_err().is_cancelled());
 
         let over = spawn(async { 5 });
         give_way().await;
-        over.cancel();
+        over.abort();
         assert_eq!(over.await.unwrap(), 5, "what is over keeps its result");
     });
 }
@@ -225,7 +227,7 @@ fn a_task_may_cancel_itself() {
     let its_after = after.clone();
     *own.borrow_mut() = Some(lp.spawn(async move {
         let _owned = owned;
-        handle.borrow().as_ref().unwrap().cancel();
+        handle.borrow().as_ref().unwrap().abort();
         assert_eq!(_owned.0.get(), 0, "not under its feet");
         its_after.set(true);
         give_way().await;
@@ -244,7 +246,7 @@ fn an_unreferenced_task_lets_the_loop_end() {
     task.unref();
     task.unref();
     assert!(!lp.run(Mode::Default));
-    task.cancel();
+    task.abort();
     assert!(!lp.is_alive());
 }
 
@@ -254,7 +256,7 @@ fn block_on_runs_callbacks_and_other_tasks_and_borrows() {
     let text = String::from("borrowed");
     let ticks = Rc::new(Cell::new(0));
     let counted = ticks.clone();
-    let timer = Timer::new(&lp).unwrap();
+    let timer = Timer::new().unwrap();
     let word = Rc::new(Cell::new(false));
     let waker: Rc<RefCell<Option<Waker>>> = Rc::default();
     let (says, wakes) = (word.clone(), Rc::clone(&waker));
@@ -275,7 +277,7 @@ fn block_on_runs_callbacks_and_other_tasks_and_borrows() {
     // Somebody else's stop does not end it.
     lp.stop();
     lp.block_on(async {
-        Loop::current().unwrap().stop();
+        blacklight::current().stop();
         blacklight::sleep(Duration::from_millis(2)).await;
     });
 }
@@ -283,7 +285,7 @@ fn block_on_runs_callbacks_and_other_tasks_and_borrows() {
 #[test]
 fn the_turn_in_which_block_on_ends_is_finished() {
     let lp = Loop::new().unwrap();
-    let check = Check::new(&lp).unwrap();
+    let check = Check::new().unwrap();
     let checks = Rc::new(Cell::new(0));
     let counted = checks.clone();
     check
@@ -303,7 +305,7 @@ fn a_loop_does_not_run_inside_itself() {
     let lp = Loop::new().unwrap();
     let inner = Loop::new().unwrap();
     lp.block_on(async {
-        let own = std::panic::AssertUnwindSafe(|| Loop::current().unwrap().run(Mode::NoWait));
+        let own = std::panic::AssertUnwindSafe(|| lp.run(Mode::NoWait));
         assert!(std::panic::catch_unwind(own).is_err());
         // But another loop does, and the outer one is current again after that.
         assert_eq!(inner.block_on(async { 1 }), 1);
@@ -361,4 +363,130 @@ fn a_join_handle_may_be_polled_again_and_again() {
         let joined: Result<(), _> = Pin::as_mut(&mut task).await;
         joined.unwrap();
     });
+}
+
+#[test]
+fn a_set_joins_its_tasks_as_they_end() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let mut tasks = blacklight::JoinSet::new();
+        assert!(tasks.join_next().await.is_none());
+        let (second, first) = (blacklight::yield_now(), async {});
+        tasks.spawn(async {
+            second.await;
+            2
+        });
+        tasks.spawn(async {
+            first.await;
+            1
+        });
+        tasks.spawn(async { panic!("as expected") });
+        tasks.spawn(pending());
+        assert_eq!(tasks.join_next().await.unwrap().unwrap(), 1);
+        assert!(tasks.join_next().await.unwrap().unwrap_err().is_panic());
+        assert_eq!(tasks.join_next().await.unwrap().unwrap(), 2);
+        tasks.abort_all();
+        let aborted = tasks.join_next().await.unwrap().unwrap_err();
+        assert!(aborted.is_cancelled());
+        assert!(tasks.join_next().await.is_none());
+    });
+    assert!(!lp.is_alive());
+}
+
+#[test]
+fn a_dropped_set_and_handle_abort_their_tasks() {
+    let lp = Loop::new().unwrap();
+    let drops = Rc::new(Cell::new(0));
+    let waits = |owned: OnDrop| async move {
+        let _owned = owned;
+        pending::<()>().await;
+    };
+    lp.block_on(async {
+        let mut tasks = blacklight::JoinSet::new();
+        for _ in 0..3 {
+            tasks.spawn(waits(OnDrop(drops.clone())));
+        }
+        let task = spawn(waits(OnDrop(drops.clone()))).abort_on_drop();
+        blacklight::yield_now().await;
+        drop(tasks);
+        assert_eq!(drops.get(), 3);
+        drop(task);
+        assert_eq!(drops.get(), 4);
+    });
+    // On a loop that is gone, tasks are cancelled before they begin.
+    let handle = lp.clone();
+    drop(lp);
+    let mut tasks = blacklight::JoinSet::new();
+    handle.enter(|| tasks.spawn(async {}));
+    let other = Loop::new().unwrap();
+    let joined = other.block_on(tasks.join_next()).unwrap();
+    assert!(joined.unwrap_err().is_cancelled());
+}
+
+#[test]
+fn a_set_whose_tasks_were_detached_is_as_new() {
+    let lp = Loop::new().unwrap();
+    let mut tasks = blacklight::JoinSet::new();
+    let (ended, goes_on) = (Rc::new(Cell::new(0)), Rc::default());
+    let its = ended.clone();
+    tasks.spawn(async move { its.set(its.get() + 1) });
+    lp.run(Mode::Default);
+    // One has ended, and one ends later.
+    let (word, waker) = (Rc::new(Cell::new(false)), Rc::clone(&goes_on));
+    let (its, hears) = (ended.clone(), word.clone());
+    tasks.spawn(async move {
+        told(hears, waker).await;
+        its.set(its.get() + 1);
+    });
+    lp.run(Mode::NoWait);
+    tasks.detach_all();
+    assert!(lp.block_on(tasks.join_next()).is_none());
+    tasks.spawn(async {});
+    word.set(true);
+    goes_on.borrow_mut().take().unwrap().wake();
+    lp.block_on(async {
+        tasks.join_next().await.unwrap().unwrap();
+        assert!(tasks.join_next().await.is_none());
+    });
+    lp.run(Mode::Default);
+    assert_eq!(ended.get(), 2);
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("as expected");
+    }
+}
+
+#[test]
+fn a_result_that_panics_when_dropped_ends_no_run() {
+    let lp = Loop::new().unwrap();
+    drop(lp.spawn(async { Bomb }));
+    // One that cancels itself, and whose future is dropped after its poll.
+    let own = Rc::new(OnceCell::<JoinHandle<()>>::new());
+    let itself = own.clone();
+    let task = lp.spawn(async move {
+        let _bomb = Bomb;
+        itself.get().unwrap().abort();
+        pending::<()>().await;
+    });
+    own.set(task).unwrap();
+    let after = lp.spawn(async { 7 });
+    assert!(!lp.run(Mode::Default));
+    assert_eq!(lp.block_on(after).unwrap(), 7);
+}
+
+#[test]
+fn what_a_task_ended_with_can_be_told_from_the_io_error() {
+    let lp = Loop::new().unwrap();
+    let task = lp.spawn(pending::<()>());
+    task.abort();
+    let error = io::Error::from(lp.block_on(task).unwrap_err());
+    assert_eq!(Error::of(&error), Some(Error::Cancelled));
+    let error = io::Error::from(lp.block_on(lp.spawn(async { panic!("oh") })).unwrap_err());
+    let inner = error.get_ref().unwrap().downcast_ref::<JoinError>();
+    assert!(inner.unwrap().is_panic());
 }

@@ -1,6 +1,6 @@
 //! TCP streams on the loopback interface, in both styles.
 
-use blacklight::{KeepAlive, Loop, Mode, TcpListener, TcpStream, current, spawn};
+use blacklight::{BindOptions, KeepAlive, Loop, Mode, TcpListener, TcpStream, spawn, yield_now};
 use futures_io::{AsyncRead, AsyncWrite};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -16,16 +16,17 @@ fn any_port() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-fn listen(lp: &Loop) -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind(lp, any_port()).unwrap();
+fn listen() -> (TcpListener, SocketAddr) {
+    let listener =
+        TcpListener::from_std(std::net::TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
 }
 
 /// Two ends of one connection.
 async fn connected() -> (TcpStream, TcpStream) {
-    let (listener, address) = listen(&current());
-    let client = TcpStream::connect(&current(), address).await.unwrap();
+    let (listener, address) = listen();
+    let client = TcpStream::connect(address).await.unwrap();
     let (server, from) = listener.accept().await.unwrap();
     assert_eq!(from, client.local_addr().unwrap());
     assert_eq!(server.local_addr().unwrap(), client.peer_addr().unwrap());
@@ -70,24 +71,26 @@ fn a_lot_goes_through_between_tasks_byte_for_byte() {
 #[test]
 fn a_lot_goes_through_between_callbacks_in_order() {
     let lp = Loop::new().unwrap();
-    let (listener, address) = listen(&lp);
+    let (listener, address) = listen();
     let received = Rc::new(RefCell::new(Vec::new()));
     let all = received.clone();
-    listener.accept_start(move |_, listener, stream| {
-        let stream = stream.unwrap();
-        let all = all.clone();
-        stream
-            .read_start(move |_, stream, bytes| match bytes.unwrap() {
-                [] => stream.close(),
-                bytes => all.borrow_mut().extend_from_slice(bytes),
-            })
-            .unwrap();
-        stream.detach();
-        listener.close();
-    });
+    listener
+        .accept_start(move |_, listener, stream| {
+            let stream = stream.unwrap();
+            let all = all.clone();
+            stream
+                .read_start(move |_, stream, bytes| match bytes.unwrap() {
+                    [] => stream.close(),
+                    bytes => all.borrow_mut().extend_from_slice(bytes),
+                })
+                .unwrap();
+            stream.detach();
+            listener.close();
+        })
+        .unwrap();
     let written = Rc::new(Cell::new(0));
     let done = written.clone();
-    TcpStream::connect_then(&lp, address, move |_, stream| {
+    TcpStream::connect_then(address, move |_, stream| {
         let stream = stream.unwrap();
         for part in much().chunks(1 << 20) {
             let (done, at) = (done.clone(), done.get());
@@ -122,14 +125,14 @@ fn a_lot_goes_through_between_callbacks_in_order() {
 #[test]
 fn a_refused_connection_is_an_error_in_both_styles() {
     let lp = Loop::new().unwrap();
-    let (listener, address) = listen(&lp);
+    let (listener, address) = listen();
     drop(listener);
     lp.run(Mode::Default);
-    let error = lp.block_on(TcpStream::connect(&lp, address)).unwrap_err();
+    let error = lp.block_on(TcpStream::connect(address)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
     let told = Rc::new(Cell::new(false));
     let tells = told.clone();
-    TcpStream::connect_then(&lp, address, move |_, stream| {
+    TcpStream::connect_then(address, move |_, stream| {
         assert_eq!(stream.unwrap_err().kind(), ErrorKind::ConnectionRefused);
         tells.set(true);
     })
@@ -142,8 +145,8 @@ fn a_refused_connection_is_an_error_in_both_styles() {
 #[test]
 fn an_address_in_use_cannot_be_listened_at() {
     let lp = Loop::new().unwrap();
-    let (_listener, address) = listen(&lp);
-    let error = TcpListener::bind(&lp, address).unwrap_err();
+    let (_listener, address) = listen();
+    let error = lp.block_on(TcpListener::bind(address)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
 }
 
@@ -292,9 +295,9 @@ fn closing_wakes_who_waits_on_a_clone() {
 #[test]
 fn a_cancelled_connect_leaves_nothing_behind() {
     let lp = Loop::new().unwrap();
-    let (_listener, address) = listen(&lp);
+    let (_listener, address) = listen();
     lp.block_on(async {
-        let connecting = spawn(TcpStream::connect(&current(), address));
+        let connecting = spawn(TcpStream::connect(address));
         let mut turns = 0;
         poll_fn(|context| {
             turns += 1;
@@ -306,7 +309,7 @@ fn a_cancelled_connect_leaves_nothing_behind() {
             }
         })
         .await;
-        connecting.cancel();
+        connecting.abort();
         assert!(connecting.await.unwrap_err().is_cancelled());
     });
     drop(_listener);
@@ -316,7 +319,7 @@ fn a_cancelled_connect_leaves_nothing_behind() {
 #[test]
 fn connections_that_came_before_anybody_asked_are_not_lost() {
     let lp = Loop::new().unwrap();
-    let (listener, address) = listen(&lp);
+    let (listener, address) = listen();
     let clients: Vec<_> = (0..3)
         .map(|_| std::net::TcpStream::connect(address).unwrap())
         .collect();
@@ -326,12 +329,14 @@ fn connections_that_came_before_anybody_asked_are_not_lost() {
     }
     let accepted = Rc::new(RefCell::new(Vec::new()));
     let streams = accepted.clone();
-    listener.accept_start(move |_, listener, stream| {
-        streams.borrow_mut().push(stream.unwrap());
-        if streams.borrow().len() == 2 {
-            listener.accept_stop();
-        }
-    });
+    listener
+        .accept_start(move |_, listener, stream| {
+            streams.borrow_mut().push(stream.unwrap());
+            if streams.borrow().len() == 2 {
+                listener.accept_stop();
+            }
+        })
+        .unwrap();
     while accepted.borrow().len() < 2 {
         lp.run(Mode::Once);
     }
@@ -360,7 +365,7 @@ fn one_task_may_read_while_another_writes() {
                 }
             }
         });
-        let (mut reader, mut writer) = client.split();
+        let (mut reader, mut writer) = client.into_split();
         let writing = spawn(async move {
             let bytes = much();
             let mut left = &bytes[..];
@@ -447,7 +452,7 @@ fn a_task_that_always_finds_something_gives_way() {
             assert_eq!(server.read(&mut byte).await.unwrap(), 1);
         }
         assert!(others.get() > 1);
-        other.cancel();
+        other.abort();
     });
 }
 
@@ -457,11 +462,9 @@ fn options_and_descriptors_are_those_of_the_socket() {
     lp.block_on(async {
         let (client, server) = connected().await;
         client.set_nodelay(true).unwrap();
-        let keepalive = KeepAlive {
-            idle: 60,
-            interval: 10,
-            count: 3,
-        };
+        let keepalive = KeepAlive::new(Duration::from_secs(60))
+            .interval(Duration::from_secs(10))
+            .retries(3);
         client.set_keepalive(Some(keepalive)).unwrap();
         let std = std::net::TcpStream::from(client.as_fd().try_clone_to_owned().unwrap());
         assert!(std.nodelay().unwrap());
@@ -490,12 +493,12 @@ fn foreign_sockets_are_taken_over() {
     let lp = Loop::new().unwrap();
     let listener = std::net::TcpListener::bind(any_port()).unwrap();
     let address = listener.local_addr().unwrap();
-    let listener = TcpListener::from_std(&lp, listener).unwrap();
+    let listener = TcpListener::from_std(listener).unwrap();
     let mut client = std::net::TcpStream::connect(address).unwrap();
     client.write_all(b"from outside").unwrap();
     lp.block_on(async {
         let (server, _) = listener.accept().await.unwrap();
-        let client = TcpStream::from_std(&current(), client).unwrap();
+        let client = TcpStream::from_std(client).unwrap();
         client.shutdown().await.unwrap();
         client.shutdown().await.unwrap();
         assert_eq!(read_to_end(&server).await.unwrap(), b"from outside");
@@ -503,13 +506,13 @@ fn foreign_sockets_are_taken_over() {
     });
     // What is not a socket cannot listen.
     let (pipe, _pen) = io::pipe().unwrap();
-    assert!(TcpListener::from_fd(&lp, pipe.into()).is_err());
+    assert!(TcpListener::from_fd(pipe.into()).is_err());
 }
 
 #[test]
 fn listeners_keep_the_loop_running_unless_they_are_unreferenced() {
     let lp = Loop::new().unwrap();
-    let (listener, _) = listen(&lp);
+    let (listener, _) = listen();
     assert!(lp.is_alive() && listener.is_active());
     listener.unref();
     assert!(!lp.run(Mode::Default));
@@ -521,7 +524,7 @@ fn listeners_keep_the_loop_running_unless_they_are_unreferenced() {
 fn nothing_waits_for_a_loop_that_is_gone() {
     let lp = Loop::new().unwrap();
     let (client, server) = lp.block_on(connected());
-    let (listener, _) = listen(&lp);
+    let (listener, _) = listen();
     drop(lp);
     let other = Loop::new().unwrap();
     other.block_on(async {
@@ -535,7 +538,7 @@ fn nothing_waits_for_a_loop_that_is_gone() {
 #[test]
 fn a_thousand_connections_come_and_go() {
     let lp = Loop::new().unwrap();
-    let (listener, address) = listen(&lp);
+    let (listener, address) = listen();
     lp.block_on(async {
         let server = spawn(async move {
             let mut tasks = Vec::new();
@@ -554,7 +557,7 @@ fn a_thousand_connections_come_and_go() {
             let clients: Vec<_> = (0..50u8)
                 .map(|at| {
                     spawn(async move {
-                        let client = TcpStream::connect(&current(), address).await.unwrap();
+                        let client = TcpStream::connect(address).await.unwrap();
                         client.write_all(&[at; 100]).await.unwrap();
                         client.shutdown().await.unwrap();
                         assert_eq!(read_to_end(&client).await.unwrap(), [at; 100]);
@@ -567,4 +570,112 @@ fn a_thousand_connections_come_and_go() {
         }
         server.await.unwrap();
     });
+}
+
+/// A peek that finds nothing must not make the loop report what is not there.
+#[test]
+fn a_peek_waits_and_takes_nothing() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let (client, server) = connected().await;
+        let turns = blacklight::current().metrics().loop_count;
+        let peeking = spawn(async move {
+            let mut buf = [0; 8];
+            let seen = server.peek(&mut buf).await.unwrap();
+            assert_eq!(&buf[..seen], b"light");
+            assert_eq!(server.peek(&mut buf[..2]).await.unwrap(), 2);
+            server.read_exact(&mut buf[..5]).await.unwrap();
+            assert_eq!(&buf[..5], b"light");
+            // Both at the end and after an empty buffer.
+            assert_eq!(server.peek(&mut []).await.unwrap(), 0);
+            assert_eq!(server.peek(&mut buf).await.unwrap(), 0);
+            assert_eq!(server.read(&mut buf).await.unwrap(), 0);
+            blacklight::current().metrics().loop_count
+        });
+        blacklight::sleep(Duration::from_millis(20)).await;
+        client.write_all(b"light").await.unwrap();
+        blacklight::sleep(Duration::from_millis(20)).await;
+        client.shutdown().await.unwrap();
+        let turns = peeking.await.unwrap() - turns;
+        assert!(turns < 100, "{turns} turns: it spins");
+    });
+}
+
+#[test]
+fn a_connection_goes_back_to_the_standard_library() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let (client, server) = connected().await;
+        let mut std = client.into_std().unwrap();
+        std.set_nonblocking(false).unwrap();
+        std.write_all(b"light").unwrap();
+        let mut buf = [0; 5];
+        server.read_exact(&mut buf).await.unwrap();
+        drop(std);
+        assert_eq!(server.read(&mut buf).await.unwrap(), 0);
+        server.close();
+        assert!(server.into_std().is_err());
+    });
+}
+
+#[test]
+fn a_writing_half_that_is_dropped_ends_writing() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let (client, server) = connected().await;
+        // What is queued goes first.
+        client.write_then(much(), |_, _| ()).unwrap();
+        let (reader, writer) = client.into_split();
+        drop(writer);
+        let mut all = Vec::new();
+        server.read_to_end(&mut all).await.unwrap();
+        assert!(all == much());
+        // The other direction goes on.
+        server.write_all(b"light").await.unwrap();
+        assert_eq!(reader.read(&mut [0; 8]).await.unwrap(), 5);
+        drop(reader);
+        assert_eq!(server.read(&mut [0; 8]).await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn halves_that_are_forgotten_or_put_together_end_nothing() {
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {
+        let (client, server) = connected().await;
+        let (reader, writer) = client.into_split();
+        let (other_reader, other_writer) = server.into_split();
+        let error = other_reader.reunite(writer).unwrap_err();
+        assert_eq!(error.to_string(), "the halves are of different streams");
+        let (other_reader, writer) = (error.0, error.1);
+        let client = reader.reunite(writer).unwrap();
+        let server = other_writer.reunite(other_reader).unwrap();
+        // If an end had been queued, this would fail.
+        yield_now().await;
+        client.write_all(b"light").await.unwrap();
+        let (reader, writer) = client.into_split();
+        writer.forget();
+        assert_eq!(server.read(&mut [0; 8]).await.unwrap(), 5);
+        let client = reader.as_ref().clone();
+        drop(reader);
+        client.write_all(b"light").await.unwrap();
+        assert_eq!(server.read(&mut [0; 8]).await.unwrap(), 5);
+    });
+}
+
+#[test]
+fn a_listener_that_comes_to_the_loop_keeps_its_backlog() {
+    let lp = Loop::new().unwrap();
+    let few = BindOptions::new().backlog(1);
+    let listener = lp.block_on(TcpListener::bind_with(any_port(), few));
+    let listener = listener.unwrap().into_std().unwrap();
+    let address = listener.local_addr().unwrap();
+    let _listener = TcpListener::from_std(listener).unwrap();
+    // Nobody accepts, and the kernel lets no more wait than the backlog allows.
+    let patience = Duration::from_millis(50);
+    let connect = |_| std::net::TcpStream::connect_timeout(&address, patience);
+    let clients: Vec<_> = (0..4).map(connect).collect();
+    assert!(clients[0].is_ok());
+    let error = clients[3].as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
 }

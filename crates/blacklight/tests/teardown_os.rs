@@ -6,7 +6,9 @@ mod teardown;
 
 use blacklight::fs::{self, TempDir};
 use blacklight::process::{Child, Command};
-use blacklight::{FsChanges, FsEvent, FsPoll, Loop, Mode, Signal, SignalKind, Signals, dns};
+use blacklight::{
+    FsChanges, FsEvent, FsPoll, Loop, LoopHandle, Mode, Signal, SignalKind, Signals, dns,
+};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -42,7 +44,7 @@ impl World {
     }
 
     /// What every callback does.
-    fn stir(self: &Rc<Self>, lp: &Loop) {
+    fn stir(self: &Rc<Self>, lp: &LoopHandle) {
         match self.random.below(6) {
             0 | 1 => {
                 let len = self.things.borrow().len();
@@ -50,7 +52,7 @@ impl World {
                     let at = self.random.below(len);
                     let thing = self.things.borrow_mut().swap_remove(at);
                     if let Thing::Task(task) = &thing {
-                        task.cancel();
+                        task.abort();
                     }
                     drop(thing);
                 }
@@ -65,38 +67,38 @@ impl World {
         }
     }
 
-    fn make(self: &Rc<Self>, lp: &Loop) {
+    fn make(self: &Rc<Self>, lp: &LoopHandle) {
         let owned = Counted::new(&self.count);
         let world = self.clone();
-        let act = move |lp: &Loop| {
+        let act = move |lp: &LoopHandle| {
             let _ = &owned;
             world.stir(lp);
         };
         let thing = match self.random.below(9) {
             0 => {
-                let signal = Signal::new(lp).unwrap();
+                let signal = Signal::new().unwrap();
                 signal.start(self.kind, move |lp, _, _| act(lp)).unwrap();
                 Thing::Signal(signal)
             }
             1 => {
-                let event = FsEvent::new(lp).unwrap();
+                let event = FsEvent::new().unwrap();
                 let path = self.directory.path();
                 event.start(path, move |lp, _, _| act(lp)).unwrap();
                 Thing::Event(event)
             }
             2 => {
-                let poll = FsPoll::new(lp).unwrap();
+                let poll = FsPoll::new().unwrap();
                 poll.start(self.file(), OFTEN, move |lp, _, _| act(lp))
                     .unwrap();
                 Thing::Poll(poll)
             }
             3 => {
-                let child = Command::new("true").spawn(lp).unwrap();
+                let child = Command::new("true").spawn().unwrap();
                 child.on_exit(move |lp, _| act(lp));
                 Thing::Child(child)
             }
             4 => {
-                let lookup = dns::lookup_with(lp, "127.0.0.1", 1, move |lp, _| act(lp));
+                let lookup = dns::lookup_then("127.0.0.1", 1, move |lp, _| act(lp));
                 Thing::Lookup(lookup.unwrap())
             }
             number => Thing::Task(lp.spawn(task(number, self.kind, self.file(), act))),
@@ -105,18 +107,18 @@ impl World {
     }
 }
 
-async fn task(number: usize, kind: SignalKind, file: impl AsRef<Path>, act: impl Fn(&Loop)) {
+async fn task(number: usize, kind: SignalKind, file: impl AsRef<Path>, act: impl Fn(&LoopHandle)) {
     let lp = blacklight::current();
     let file = file.as_ref();
     match number {
         5 => drop(fs::read(file).await),
-        6 => drop(Signals::new(&lp, [kind]).unwrap().recv().await),
+        6 => drop(Signals::new([kind]).unwrap().recv().await),
         7 => {
             let directory = file.parent().unwrap();
-            drop(FsChanges::new(&lp, directory).unwrap().recv().await);
+            drop(FsChanges::new(directory).unwrap().recv().await);
         }
         _ => {
-            let output = Command::new("echo").output(&lp).await;
+            let output = Command::new("echo").output().await;
             assert_eq!(output.unwrap().stdout, b"\n");
         }
     }
@@ -128,7 +130,7 @@ fn things_dropped_at_random_points_leave_nothing_behind() {
     // Whoever is not there any more to catch it must not be ended by it.
     let last = Loop::new().unwrap();
     let kind = SignalKind::realtime(10).unwrap();
-    let _caught = Signals::new(&last, [kind]).unwrap();
+    let _caught = last.enter(|| Signals::new([kind])).unwrap();
     for seed in seeds(1..40) {
         let count = Rc::new(Cell::new(0));
         let world = Rc::new(World {
@@ -140,7 +142,7 @@ fn things_dropped_at_random_points_leave_nothing_behind() {
         });
         let lp = Loop::new().unwrap();
         for _ in 0..30 {
-            world.stir(&lp);
+            lp.enter(|| world.stir(&lp));
             lp.run(Mode::NoWait);
         }
         let things = match seed % 2 {

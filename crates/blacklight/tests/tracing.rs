@@ -1,10 +1,14 @@
-//! What `tracing` is told: all of it, in order, with levels and fields.
+//! What `tracing` is told: all of it, in order, with levels and fields, and in which spans.
 
-use blacklight::{Loop, Mode, TcpListener, TcpStream, Timer};
+use blacklight::{Loop, LoopHandle, Mode, TcpListener, TcpStream, Timer};
+use futures_lite::future::or;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::future::poll_fn;
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -19,6 +23,14 @@ struct Told {
 }
 
 impl Told {
+    fn of(metadata: &Metadata<'_>) -> Told {
+        Told {
+            level: *metadata.level(),
+            target: metadata.target().to_owned(),
+            fields: BTreeMap::new(),
+        }
+    }
+
     fn field(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
@@ -44,9 +56,28 @@ impl Visit for Told {
     }
 }
 
+/// What was told of spans.
+#[derive(Default)]
+struct Spans {
+    made: Vec<Told>,
+    open: Vec<u64>,
+    /// Each span that was entered and each event, below the spans that they are in.
+    lines: Vec<String>,
+}
+
+impl Spans {
+    fn note(&mut self, what: &str) {
+        let indent = "  ".repeat(self.open.len());
+        self.lines.push(format!("{indent}{what}"));
+    }
+}
+
 /// Writes down all that it is told.
 #[derive(Clone, Default)]
-struct Listener(Arc<Mutex<Vec<Told>>>);
+struct Listener {
+    events: Arc<Mutex<Vec<Told>>>,
+    spans: Arc<Mutex<Spans>>,
+}
 
 impl Subscriber for Listener {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
@@ -54,35 +85,59 @@ impl Subscriber for Listener {
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        panic!("nobody has said anything of spans: {span:?}");
+        let mut told = Told::of(span.metadata());
+        span.record(&mut told);
+        let name = span.metadata().name();
+        told.fields.insert("message", name.to_owned());
+        let mut spans = self.spans.lock().unwrap();
+        spans.made.push(told);
+        Id::from_u64(spans.made.len() as u64)
     }
 
-    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let mut spans = self.spans.lock().unwrap();
+        values.record(&mut spans.made[span.into_u64() as usize - 1]);
+    }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut told = Told {
-            level: *event.metadata().level(),
-            target: event.metadata().target().to_owned(),
-            fields: BTreeMap::new(),
-        };
+        let mut told = Told::of(event.metadata());
         event.record(&mut told);
-        self.0.lock().unwrap().push(told);
+        self.spans.lock().unwrap().note(&told.what());
+        self.events.lock().unwrap().push(told);
     }
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, span: &Id) {
+        let mut spans = self.spans.lock().unwrap();
+        let what = spans.made[span.into_u64() as usize - 1].what();
+        spans.note(&what);
+        spans.open.push(span.into_u64());
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, span: &Id) {
+        let mut spans = self.spans.lock().unwrap();
+        assert_eq!(spans.open.pop(), Some(span.into_u64()), "spans nest");
+    }
 }
 
-/// All that is told while a loop of this name lives.
+/// All events that are told while a loop of this name lives.
 fn listen(name: &str, run: impl FnOnce(&Loop)) -> Vec<Told> {
+    listen_to_all(name, run).0
+}
+
+/// Everything that is told while a loop of this name lives.
+fn listen_to_all(name: &str, run: impl FnOnce(&Loop)) -> (Vec<Told>, Spans) {
     let listener = Listener::default();
     tracing::subscriber::with_default(listener.clone(), || {
         run(&Loop::builder().name(name).build().unwrap());
     });
-    let told = std::mem::take(&mut *listener.0.lock().unwrap());
+    let told = std::mem::take(&mut *listener.events.lock().unwrap());
+    let spans = std::mem::take(&mut *listener.spans.lock().unwrap());
+    assert!(spans.open.is_empty(), "each span is exited");
+    for told in spans.made.iter().filter(|told| told.target == "blacklight") {
+        assert_eq!((told.field("loop"), told.level), (name, Level::TRACE));
+    }
     for told in told.iter().filter(|told| told.target == "blacklight") {
         assert_eq!(told.field("loop"), name, "{told:?}");
         let level = match told.field("message") {
@@ -92,7 +147,7 @@ fn listen(name: &str, run: impl FnOnce(&Loop)) -> Vec<Told> {
         };
         assert_eq!(told.level, level, "{told:?}");
     }
-    told
+    (told, spans)
 }
 
 fn what(told: &[Told]) -> Vec<String> {
@@ -102,7 +157,7 @@ fn what(told: &[Told]) -> Vec<String> {
 #[test]
 fn a_callback_is_told_of_before_it_runs() {
     let told = listen("main", |lp| {
-        let timer = Timer::new(lp).unwrap();
+        let timer = Timer::new().unwrap();
         timer
             .start(Duration::ZERO, |_, timer| {
                 tracing::info!(target: "test", "the callback");
@@ -124,7 +179,8 @@ fn a_callback_is_told_of_before_it_runs() {
 #[test]
 fn a_connection_is_told_of_from_both_ends() {
     let told = listen("echo", |lp| {
-        let listener = TcpListener::bind(lp, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener =
+            TcpListener::from_std(std::net::TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let server = lp.spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
@@ -133,9 +189,7 @@ fn a_connection_is_told_of_from_both_ends() {
             stream.write_all(&room[..count]).await.unwrap();
         });
         lp.block_on(async {
-            let client = TcpStream::connect(&blacklight::current(), address)
-                .await
-                .unwrap();
+            let client = TcpStream::connect(address).await.unwrap();
             client.write_all(b"light").await.unwrap();
             let mut room = [0; 16];
             assert_eq!(client.read(&mut room).await.unwrap(), 5);
@@ -168,10 +222,10 @@ fn a_failing_connect_is_told_with_its_error() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let told = listen("lost", |lp| {
-        let check = |_: &Loop, stream: std::io::Result<TcpStream>| {
+        let check = |_: &LoopHandle, stream: std::io::Result<TcpStream>| {
             assert_eq!(stream.unwrap_err().kind(), ErrorKind::ConnectionRefused);
         };
-        TcpStream::connect_then(lp, address, check).unwrap();
+        TcpStream::connect_then(address, check).unwrap();
         lp.run(Mode::Default);
     });
     let expected = [
@@ -191,14 +245,14 @@ fn a_task_is_told_of_once_however_it_ends() {
         lp.spawn(async { panic!("as expected") });
         lp.run(Mode::Default);
         let cancelled = lp.spawn(std::future::pending::<()>());
-        cancelled.cancel();
-        cancelled.cancel();
+        cancelled.abort();
+        cancelled.abort();
         // One that cancels itself, and then comes to its end all the same.
         let own = std::rc::Rc::new(std::cell::OnceCell::new());
         let itself = own.clone();
         let task = lp.spawn(async move {
             let task: &blacklight::JoinHandle<()> = itself.get().unwrap();
-            task.cancel();
+            task.abort();
         });
         own.set(task).unwrap();
         lp.run(Mode::Default);
@@ -222,4 +276,150 @@ fn a_task_is_told_of_once_however_it_ends() {
         "loop gone",
     ];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn spans_nest_as_calls_do() {
+    let (_, spans) = listen_to_all("spans", |lp| {
+        // A probe of another kind changes nothing.
+        lp.observe(|_| ());
+        let timer = Timer::new().unwrap();
+        let repeat = |lp: &LoopHandle, timer: &Timer| {
+            tracing::info!(target: "test", "the callback");
+            drop(lp.spawn(async { tracing::info!(target: "test", "the task") }));
+            lp.observe(|_| ());
+            timer.close();
+        };
+        timer.start(Duration::ZERO, repeat).unwrap();
+        lp.run(Mode::Default);
+        lp.block_on(async { tracing::info!(target: "test", "the future") });
+    });
+    let expected = "
+loop made
+run
+  callback timers Timer
+    dispatch timers Timer
+    the callback
+    task spawned
+    poll
+      the task
+      task over
+  callback closing Closed
+    dispatch closing Closed
+poll
+  the future
+loop gone";
+    assert_eq!(spans.lines, expected.lines().skip(1).collect::<Vec<_>>());
+    let callback = |told: &&Told| told.field("message") == "callback";
+    let callback = spans.made.iter().find(callback).unwrap();
+    assert_eq!(callback.field("turn").parse(), Ok(0));
+    let run = &spans.made[0];
+    assert_eq!(
+        (run.field("message"), run.field("mode")),
+        ("run", "Default")
+    );
+}
+
+#[test]
+fn a_loop_that_waits_says_so() {
+    let (_, spans) = listen_to_all("sleeper", |lp| {
+        lp.block_on(blacklight::sleep(Duration::from_millis(2)));
+    });
+    let sleep = |told: &&Told| told.field("message") == "sleep";
+    let sleep = spans.made.iter().find(sleep).expect("it sleeps");
+    assert!(sleep.fields.contains_key("timeout"));
+    assert!(
+        spans.lines.iter().any(|line| line == "  sleep"),
+        "in the run"
+    );
+}
+
+#[test]
+fn a_run_that_panics_ends_its_spans() {
+    let (_, spans) = listen_to_all("failing", |lp| {
+        let timer = Timer::new().unwrap();
+        timer.start(Duration::ZERO, |_, _| panic!("oh")).unwrap();
+        let run = AssertUnwindSafe(|| lp.run(Mode::Default));
+        catch_unwind(run).unwrap_err();
+        timer.close();
+        lp.run(Mode::Default);
+    });
+    let runs = spans.lines.iter().filter(|line| *line == "run");
+    assert_eq!(runs.count(), 2, "{:#?}", spans.lines);
+}
+
+#[test]
+fn who_listens_later_hears_of_the_next_run() {
+    let listener = Listener::default();
+    let lp = Loop::new().unwrap();
+    lp.block_on(async {});
+    tracing::subscriber::with_default(listener.clone(), || {
+        lp.block_on(blacklight::sleep(Duration::from_millis(1)));
+    });
+    lp.block_on(async {});
+    let spans = listener.spans.lock().unwrap();
+    let count = |what: &str| {
+        spans
+            .lines
+            .iter()
+            .filter(|line| line.trim() == what)
+            .count()
+    };
+    assert_eq!((count("run"), count("poll")), (1, 2), "it is polled again");
+}
+
+/// A subscriber that passes on each `sleep` to a task, as one that logs does.
+struct PassesOn(Arc<Mutex<Sleeps>>);
+
+#[derive(Default)]
+struct Sleeps {
+    count: u32,
+    waker: Option<Waker>,
+}
+
+impl Subscriber for PassesOn {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        if span.metadata().name() == "sleep" {
+            let mut sleeps = self.0.lock().unwrap();
+            sleeps.count += 1;
+            let waker = sleeps.waker.take();
+            drop(sleeps);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_subscriber_may_wake_a_task_as_the_loop_goes_to_sleep() {
+    let sleeps = Arc::new(Mutex::new(Sleeps::default()));
+    tracing::subscriber::with_default(PassesOn(sleeps.clone()), || {
+        let lp = Loop::builder().simulated(1).build().unwrap();
+        let logging = poll_fn(|context| {
+            let mut sleeps = sleeps.lock().unwrap();
+            sleeps.waker = Some(context.waker().clone());
+            match sleeps.count {
+                0 => Poll::Pending,
+                _ => Poll::Ready(true),
+            }
+        });
+        // An hour passes as soon as there is nothing else to do.
+        let too_late = async {
+            blacklight::sleep(Duration::from_secs(3600)).await;
+            false
+        };
+        assert!(lp.block_on(or(too_late, logging)));
+    });
 }

@@ -22,8 +22,8 @@ fn pty() -> (OwnedFd, File) {
 fn a_terminal_gives_lines_and_raw_bytes() {
     let lp = Loop::new().unwrap();
     let (master, terminal) = pty();
-    let tty = Tty::new(&lp, &terminal).unwrap();
-    let master = Pipe::from_fd(&lp, master).unwrap();
+    let tty = Tty::new(&terminal).unwrap();
+    let master = Pipe::from_fd(master).unwrap();
     lp.block_on(async {
         let mut room = [0; 64];
         master.write_all(b"a line\n").await.unwrap();
@@ -46,7 +46,8 @@ fn a_terminal_gives_lines_and_raw_bytes() {
         ws_ypixel: 0,
     };
     rustix::termios::tcsetwinsize(&terminal, size).unwrap();
-    assert_eq!(tty.size().unwrap(), (80, 24));
+    let size = tty.size().unwrap();
+    assert_eq!((size.columns, size.rows), (80, 24));
     let is_raw = |terminal: &File| {
         let modes = rustix::termios::tcgetattr(terminal).unwrap().local_modes;
         !modes.contains(rustix::termios::LocalModes::ICANON)
@@ -60,10 +61,10 @@ fn a_terminal_gives_lines_and_raw_bytes() {
 
 #[test]
 fn what_is_no_terminal_is_taken_or_refused() {
-    let lp = Loop::new().unwrap();
+    let _lp = Loop::new().unwrap();
     let (reader, _writer) = std::io::pipe().unwrap();
-    let tty = Tty::new(&lp, reader).unwrap();
+    let tty = Tty::new(reader).unwrap();
     assert!(tty.size().is_err());
     let file = File::open("/proc/self/exe").unwrap();
-    assert!(Tty::new(&lp, file).is_err());
+    assert!(Tty::new(file).is_err());
 }

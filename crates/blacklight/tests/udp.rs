@@ -1,6 +1,6 @@
 //! UDP sockets on the loopback interface, in both styles.
 
-use blacklight::{Loop, Mode, UdpBind, UdpReuse, UdpSocket, current, spawn};
+use blacklight::{Loop, Mode, UdpOptions, UdpSocket, spawn};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -9,15 +9,15 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::Poll;
 
-fn socket(lp: &Loop) -> UdpSocket {
-    UdpSocket::bind(lp, "127.0.0.1:0".parse().unwrap()).unwrap()
+fn socket() -> UdpSocket {
+    UdpSocket::from_std(std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap()
 }
 
 #[test]
 fn datagrams_keep_their_bounds_and_their_senders() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let (one, two) = (socket(&current()), socket(&current()));
+        let (one, two) = (socket(), socket());
         let to = two.local_addr().unwrap();
         let receiving = spawn(async move {
             let mut room = [0; 8];
@@ -39,7 +39,7 @@ fn datagrams_keep_their_bounds_and_their_senders() {
 #[test]
 fn callbacks_send_and_receive_in_order() {
     let lp = Loop::new().unwrap();
-    let (one, two) = (socket(&lp), socket(&lp));
+    let (one, two) = (socket(), socket());
     let (from, to) = (one.local_addr().unwrap(), two.local_addr().unwrap());
     let received = Rc::new(RefCell::new(Vec::new()));
     let all = received.clone();
@@ -55,14 +55,15 @@ fn callbacks_send_and_receive_in_order() {
     let sent = Rc::new(Cell::new(0));
     for at in 0..50u8 {
         let sent = sent.clone();
-        one.send_then([at; 3], Some(to), move |_, result| {
+        one.send_to_then([at; 3], to, move |_, result| {
             result.unwrap();
             sent.set(sent.get() + 1);
         })
         .unwrap();
     }
     assert_eq!(sent.get(), 0);
-    assert_eq!(one.send_queue(), (50, 150));
+    let queue = one.send_queue();
+    assert_eq!((queue.datagrams, queue.bytes), (50, 150));
     assert!(!lp.run(Mode::Default));
     assert_eq!(sent.get(), 50);
     let expected: Vec<_> = (0..50u8).map(|at| vec![at; 3]).collect();
@@ -73,12 +74,12 @@ fn callbacks_send_and_receive_in_order() {
 fn connected_sockets_send_without_a_destination_and_hear_of_refusals() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let (one, two) = (socket(&current()), socket(&current()));
+        let (one, two) = (socket(), socket());
         let without = one.send(b"x").await.unwrap_err();
         assert_eq!(without.raw_os_error(), Some(89), "EDESTADDRREQ");
         assert!(one.peer_addr().is_err());
-        one.connect(two.local_addr().unwrap()).unwrap();
-        two.connect(one.local_addr().unwrap()).unwrap();
+        one.connect(two.local_addr().unwrap()).await.unwrap();
+        two.connect(one.local_addr().unwrap()).await.unwrap();
         assert_eq!(one.peer_addr().unwrap(), two.local_addr().unwrap());
         one.send(b"hello").await.unwrap();
         let mut room = [0; 16];
@@ -103,7 +104,7 @@ fn a_dropped_receive_loses_no_datagram() {
     let lp = Loop::new().unwrap();
     let keep = RefCell::new(Vec::new());
     lp.block_on(async {
-        let (one, two) = (socket(&current()), socket(&current()));
+        let (one, two) = (socket(), socket());
         let mut room = [0; 16];
         {
             let mut receiving = Box::pin(two.recv_from(&mut room));
@@ -133,11 +134,11 @@ fn a_dropped_receive_loses_no_datagram() {
 fn a_task_waits_behind_what_callbacks_send() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let (one, two) = (socket(&current()), socket(&current()));
+        let (one, two) = (socket(), socket());
         let to = two.local_addr().unwrap();
-        one.send_then("first", Some(to), |_, result| result.unwrap())
+        one.send_to_then("first", to, |_, result| result.unwrap())
             .unwrap();
-        let busy = one.try_send(b"second", Some(to)).unwrap_err();
+        let busy = one.try_send_to(b"second", to).unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::WouldBlock);
         one.send_to(b"second", to).await.unwrap();
         let mut room = [0; 16];
@@ -151,14 +152,14 @@ fn a_task_waits_behind_what_callbacks_send() {
 #[test]
 fn a_datagram_that_is_too_long_is_refused_in_both_styles() {
     let lp = Loop::new().unwrap();
-    let (one, two) = (socket(&lp), socket(&lp));
+    let (one, two) = (socket(), socket());
     let to = two.local_addr().unwrap();
     let long = vec![0; 70_000];
     let error = lp.block_on(one.send_to(&long, to)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(90), "EMSGSIZE");
     let told = Rc::new(Cell::new(None));
     let tells = told.clone();
-    one.send_then(long, Some(to), move |_, result| {
+    one.send_to_then(long, to, move |_, result| {
         tells.set(result.unwrap_err().raw_os_error())
     })
     .unwrap();
@@ -170,18 +171,14 @@ fn a_datagram_that_is_too_long_is_refused_in_both_styles() {
 fn closing_cancels_what_waits() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let one = socket(&current());
+        let one = socket();
         let same = one.clone();
         let receiving = spawn(async move { same.recv(&mut [0; 16]).await });
         let same = one.clone();
         // It has begun to wait when this task runs again.
         spawn(async move { same.close() }).await.unwrap();
         assert!(receiving.await.unwrap().is_err());
-        assert!(
-            one.send_to(b"x", "127.0.0.1:9".parse().unwrap())
-                .await
-                .is_err()
-        );
+        assert!(one.send_to(b"x", "127.0.0.1:9").await.is_err());
         assert!(one.recv_start(|_, _, _| ()).is_err());
     });
 }
@@ -189,25 +186,19 @@ fn closing_cancels_what_waits() {
 #[test]
 fn ports_are_shared_by_who_says_so() {
     let lp = Loop::new().unwrap();
-    let sharing = UdpBind {
-        reuse: UdpReuse {
-            address: false,
-            port: true,
-        },
-        ..UdpBind::default()
-    };
-    let any = "127.0.0.1:0".parse().unwrap();
-    let one = UdpSocket::bind_with(&lp, any, sharing).unwrap();
+    let sharing = UdpOptions::new().reuse_port(true);
+    let any = "127.0.0.1:0";
+    let one = lp.block_on(UdpSocket::bind_with(any, sharing)).unwrap();
     let address = one.local_addr().unwrap();
-    assert!(UdpSocket::bind_with(&lp, address, sharing).is_ok());
-    let error = UdpSocket::bind(&lp, address).unwrap_err();
+    assert!(lp.block_on(UdpSocket::bind_with(address, sharing)).is_ok());
+    let error = lp.block_on(UdpSocket::bind(address)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
 }
 
 #[test]
 fn options_are_those_of_the_socket() {
-    let lp = Loop::new().unwrap();
-    let one = socket(&lp);
+    let _lp = Loop::new().unwrap();
+    let one = socket();
     let std = std::net::UdpSocket::from(one.as_fd().try_clone_to_owned().unwrap());
     one.set_ttl(7).unwrap();
     assert_eq!(std.ttl().unwrap(), 7);
@@ -225,11 +216,11 @@ fn options_are_those_of_the_socket() {
 fn multicast_reaches_the_members_of_its_group() {
     let lp = Loop::new().unwrap();
     let group = Ipv4Addr::new(239, 255, 71, 11);
-    let member = UdpSocket::bind(&lp, "0.0.0.0:0".parse().unwrap()).unwrap();
+    let member = lp.block_on(UdpSocket::bind("0.0.0.0:0")).unwrap();
     let port = member.local_addr().unwrap().port();
-    let sender = socket(&lp);
+    let sender = socket();
     member
-        .join_multicast_v4(group, Ipv4Addr::LOCALHOST, None)
+        .join_multicast_v4(group, Ipv4Addr::LOCALHOST)
         .unwrap();
     sender
         .set_multicast_interface_v4(Ipv4Addr::LOCALHOST)
@@ -241,11 +232,11 @@ fn multicast_reaches_the_members_of_its_group() {
         assert_eq!(member.recv(&mut room).await.unwrap(), 3);
     });
     member
-        .leave_multicast_v4(group, Ipv4Addr::LOCALHOST, None)
+        .leave_multicast_v4(group, Ipv4Addr::LOCALHOST)
         .unwrap();
     assert!(
         member
-            .leave_multicast_v4(group, Ipv4Addr::LOCALHOST, None)
+            .leave_multicast_v4(group, Ipv4Addr::LOCALHOST)
             .is_err()
     );
 }

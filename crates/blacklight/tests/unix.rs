@@ -1,6 +1,6 @@
 //! Unix sockets, pipes, and descriptors that go over them.
 
-use blacklight::{Loop, Mode, Pipe, UnixListener, UnixStream, current, spawn};
+use blacklight::{Loop, Mode, Pipe, UnixListener, UnixStream, spawn};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read, Write};
@@ -29,23 +29,23 @@ impl Drop for Scratch {
 fn a_path_is_connected_to_and_removed_in_the_end() {
     let path = Scratch::new("path");
     let lp = Loop::new().unwrap();
-    let listener = UnixListener::bind(&lp, &path.0).unwrap();
+    let listener = UnixListener::bind(&path.0).unwrap();
     assert_eq!(listener.local_addr().unwrap().as_pathname(), Some(&*path.0));
     lp.block_on(async {
-        let client = UnixStream::connect(&current(), &path.0).await.unwrap();
+        let client = UnixStream::connect(&path.0).await.unwrap();
         assert_eq!(client.peer_addr().unwrap().as_pathname(), Some(&*path.0));
         assert!(client.local_addr().unwrap().is_unnamed());
-        let server = listener.accept().await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
         client.write_all(b"by path").await.unwrap();
         let mut room = [0; 16];
         assert_eq!(server.read(&mut room).await.unwrap(), 7);
-        let again = UnixListener::bind(&current(), &path.0).unwrap_err();
+        let again = UnixListener::bind(&path.0).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::AddrInUse);
     });
     assert!(path.0.exists());
     drop(listener);
     assert!(!path.0.exists());
-    let gone = lp.block_on(UnixStream::connect(&lp, &path.0)).unwrap_err();
+    let gone = lp.block_on(UnixStream::connect(&path.0)).unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::NotFound);
 }
 
@@ -53,18 +53,20 @@ fn a_path_is_connected_to_and_removed_in_the_end() {
 fn an_abstract_name_is_no_file() {
     let lp = Loop::new().unwrap();
     let name = format!("blacklight-{}-abstract", std::process::id());
-    let listener = UnixListener::bind_abstract(&lp, name.as_bytes()).unwrap();
+    let listener = UnixListener::bind_abstract(name.as_bytes()).unwrap();
     use std::os::linux::net::SocketAddrExt;
     let bound = listener.local_addr().unwrap();
     assert_eq!(bound.as_abstract_name(), Some(name.as_bytes()));
     lp.block_on(async {
-        let client = UnixStream::connect_abstract(&current(), name.as_bytes());
-        let (client, server) = (client.await.unwrap(), listener.accept().await.unwrap());
+        let client = UnixStream::connect_abstract(name.as_bytes());
+        let client = client.await.unwrap();
+        let (server, peer) = listener.accept().await.unwrap();
+        assert!(peer.is_unnamed());
         drop(client);
         assert_eq!(server.read(&mut [0; 1]).await.unwrap(), 0);
     });
     drop(listener);
-    let refused = lp.block_on(UnixStream::connect_abstract(&lp, name.as_bytes()));
+    let refused = lp.block_on(UnixStream::connect_abstract(name.as_bytes()));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
@@ -72,33 +74,35 @@ fn an_abstract_name_is_no_file() {
 fn names_that_are_none_are_refused() {
     let lp = Loop::new().unwrap();
     for name in ["", "\0abstract"] {
-        assert!(UnixListener::bind(&lp, name).is_err());
-        assert!(lp.block_on(UnixStream::connect(&lp, name)).is_err());
-        assert!(UnixStream::connect_then(&lp, name, |_, _| unreachable!()).is_err());
+        assert!(UnixListener::bind(name).is_err());
+        assert!(lp.block_on(UnixStream::connect(name)).is_err());
+        assert!(UnixStream::connect_then(name, |_, _| unreachable!()).is_err());
     }
     let long = "x".repeat(1000);
-    assert!(UnixListener::bind(&lp, &long).is_err());
-    assert!(lp.block_on(UnixStream::connect(&lp, &long)).is_err());
+    assert!(UnixListener::bind(&long).is_err());
+    assert!(lp.block_on(UnixStream::connect(&long)).is_err());
 }
 
 #[test]
 fn callbacks_connect_accept_and_answer() {
     let path = Scratch::new("callbacks");
     let lp = Loop::new().unwrap();
-    let listener = UnixListener::bind(&lp, &path.0).unwrap();
-    listener.accept_start(|_, listener, stream| {
-        let stream = stream.unwrap();
-        stream
-            .write_then("hello", |_, result| result.unwrap())
-            .unwrap();
-        let same = stream.clone();
-        stream.shutdown_then(move |_, _| same.close()).unwrap();
-        stream.detach();
-        listener.close();
-    });
+    let listener = UnixListener::bind(&path.0).unwrap();
+    listener
+        .accept_start(|_, listener, stream| {
+            let stream = stream.unwrap();
+            stream
+                .write_then("hello", |_, result| result.unwrap())
+                .unwrap();
+            let same = stream.clone();
+            stream.shutdown_then(move |_, _| same.close()).unwrap();
+            stream.detach();
+            listener.close();
+        })
+        .unwrap();
     let heard = Rc::new(RefCell::new(Vec::new()));
     let hears = heard.clone();
-    UnixStream::connect_then(&lp, &path.0, move |_, stream| {
+    UnixStream::connect_then(&path.0, move |_, stream| {
         let stream = stream.unwrap();
         stream
             .read_start(move |_, stream, bytes| match bytes.unwrap() {
@@ -117,7 +121,7 @@ fn callbacks_connect_accept_and_answer() {
 fn descriptors_are_passed_and_waited_for() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let (near, far) = UnixStream::pair(&current()).unwrap();
+        let (near, far) = UnixStream::pair().unwrap();
         let receiving = spawn(async move {
             let (mut room, mut fds, mut bytes) = ([0; 64], Vec::new(), 0);
             loop {
@@ -155,7 +159,7 @@ fn descriptors_are_passed_and_waited_for() {
 fn descriptors_wait_until_there_is_room() {
     let lp = Loop::new().unwrap();
     lp.block_on(async {
-        let (near, far) = UnixStream::pair(&current()).unwrap();
+        let (near, far) = UnixStream::pair().unwrap();
         while near.try_write(&[0; 4096]).is_ok() {}
         let (reader, _writer) = io::pipe().unwrap();
         let sending = near.send_with_fd(b"late", reader.as_fd());
@@ -180,8 +184,8 @@ fn descriptors_wait_until_there_is_room() {
 fn pipes_have_one_direction_and_no_sigpipe() {
     let lp = Loop::new().unwrap();
     let (reader, writer) = io::pipe().unwrap();
-    let reader = Pipe::from_fd(&lp, reader.into()).unwrap();
-    let writer = Pipe::from_fd(&lp, writer.into()).unwrap();
+    let reader = Pipe::from_fd(reader.into()).unwrap();
+    let writer = Pipe::from_fd(writer.into()).unwrap();
     lp.block_on(async {
         assert!(reader.write(b"x").await.is_err());
         assert!(writer.read(&mut [0]).await.is_err());
@@ -197,5 +201,22 @@ fn pipes_have_one_direction_and_no_sigpipe() {
         drop(reader);
         let error = writer.write_all(b"to nobody").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    });
+}
+
+#[test]
+fn a_client_that_has_left_is_accepted_with_what_it_has_said() {
+    let lp = Loop::new().unwrap();
+    let name = format!("blacklight-{}-left", std::process::id());
+    let listener = UnixListener::bind_abstract(name.as_bytes()).unwrap();
+    lp.block_on(async {
+        let client = UnixStream::connect_abstract(name.as_bytes()).await;
+        let client = client.unwrap();
+        client.write_all(b"light").await.unwrap();
+        drop(client);
+        let (server, peer) = listener.accept().await.unwrap();
+        assert!(peer.is_unnamed());
+        let mut said = Vec::new();
+        assert_eq!(server.read_to_end(&mut said).await.unwrap(), 5);
     });
 }

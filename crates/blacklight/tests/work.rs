@@ -1,6 +1,6 @@
 //! The thread pool.
 
-use blacklight::{Loop, Mode, spawn_blocking};
+use blacklight::{Loop, LoopHandle, Mode, spawn_blocking};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Barrier, Mutex, mpsc};
@@ -65,7 +65,7 @@ fn what_no_thread_has_taken_up_can_be_cancelled() {
     let blocking = lp.spawn_blocking(|| 1);
     assert!(last.cancel());
     assert!(!last.cancel(), "once is enough");
-    assert!(blocking.cancel());
+    assert!(blocking.abort());
     drop(open);
     assert!(!lp.run(Mode::Default));
     assert_eq!(*log.borrow(), [true]);
@@ -92,7 +92,7 @@ fn a_loop_that_goes_takes_back_its_callbacks() {
 }
 
 thread_local! {
-    static LOOP: RefCell<Option<Loop>> = const { RefCell::new(None) };
+    static LOOP: RefCell<Option<LoopHandle>> = const { RefCell::new(None) };
 }
 
 /// Uses the loop of the thread that drops it.
@@ -100,7 +100,7 @@ struct UsesLoop;
 
 impl Drop for UsesLoop {
     fn drop(&mut self) {
-        LOOP.with_borrow(|lp| assert!(lp.as_ref().is_some_and(Loop::is_alive)));
+        LOOP.with_borrow(|lp| assert!(lp.as_ref().is_some_and(|lp| lp.is_alive())));
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::echo::Echo;
 use blacklight::{Async, Check, Dispatch, Idle, Loop, Mechanism, Mode};
-use blacklight::{Phase, Poll, Prepare, Readiness, Timer};
+use blacklight::{AsyncFd, Phase, Prepare, Readiness, Timer};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, PipeReader, Read, Write};
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ struct Program {
     prepare: Prepare,
     check: Check,
     wakeup: Async,
-    pipe: Poll<PipeReader>,
+    pipe: AsyncFd<PipeReader>,
     echo: Echo,
     sender: JoinHandle<Vec<()>>,
     writer: JoinHandle<Vec<io::Result<usize>>>,
@@ -75,19 +75,19 @@ fn every<T: Send + 'static>(
     })
 }
 
-fn start(lp: &Loop, ms: u64) -> io::Result<Program> {
+fn start(ms: u64) -> io::Result<Program> {
     let mut timers = Vec::new();
     for interval in [7, 20, 50] {
-        let timer = Timer::new(lp)?;
+        let timer = Timer::new()?;
         timer.start_repeating(Duration::from_millis(interval), |_, _| spin(30))?;
         timers.push(timer);
     }
-    let last = Timer::new(lp)?;
+    let last = Timer::new()?;
     last.start(Duration::from_millis(ms), |lp, _| lp.stop())?;
     timers.push(last);
 
     // An idle handle keeps the loop from sleeping, so this one stops itself after some turns.
-    let idle = Idle::new(lp)?;
+    let idle = Idle::new()?;
     let mut turns = 0;
     idle.start(move |_, idle| {
         turns += 1;
@@ -96,19 +96,19 @@ fn start(lp: &Loop, ms: u64) -> io::Result<Program> {
             idle.stop();
         }
     })?;
-    let prepare = Prepare::new(lp)?;
+    let prepare = Prepare::new()?;
     prepare.start(|_, _| ())?;
-    let check = Check::new(lp)?;
+    let check = Check::new()?;
     check.start(|_, _| ())?;
 
-    let wakeup = Async::new(lp, |_, _| spin(10))?;
+    let wakeup = Async::new(|_, _| spin(10))?;
     let send = wakeup.sender();
     let (end_sender, sender_ended) = mpsc::channel();
     let sender = every(Duration::from_millis(9), sender_ended, move || send.send());
 
     let (reader, mut pen) = io::pipe()?;
     let received = Rc::new(RefCell::new(0));
-    let pipe = watch(lp, reader, received.clone())?;
+    let pipe = watch(reader, received.clone())?;
     let (end_writer, writer_ended) = mpsc::channel();
     let writer = every(Duration::from_millis(13), writer_ended, move || {
         pen.write(b"what nobody saw before")
@@ -120,7 +120,7 @@ fn start(lp: &Loop, ms: u64) -> io::Result<Program> {
         check,
         wakeup,
         pipe,
-        echo: Echo::start(lp)?,
+        echo: Echo::start()?,
         sender,
         writer,
         ends: [end_sender, end_writer],
@@ -129,13 +129,9 @@ fn start(lp: &Loop, ms: u64) -> io::Result<Program> {
 }
 
 /// Reads from the pipe, and counts the bytes.
-fn watch(
-    lp: &Loop,
-    reader: PipeReader,
-    received: Rc<RefCell<u64>>,
-) -> io::Result<Poll<PipeReader>> {
+fn watch(reader: PipeReader, received: Rc<RefCell<u64>>) -> io::Result<AsyncFd<PipeReader>> {
     let mut own = reader.try_clone()?;
-    let poll = Poll::new(lp, reader)?;
+    let poll = AsyncFd::new(reader)?;
     poll.start(Readiness::READABLE, move |_, ready| {
         let mut buffer = [0; 4096];
         if ready.is_ok()
@@ -166,7 +162,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
     lp.observe(move |dispatch| seen.borrow_mut().dispatches.push(dispatch));
 
     let begun = Instant::now();
-    let program = start(&lp, options.ms)?;
+    let program = start(options.ms)?;
     lp.run(Mode::Default);
     let outcome = finish(&lp, program)?;
     let elapsed = begun.elapsed();
@@ -186,7 +182,9 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         out,
         "\n  {sent} sends and {written} bytes from two threads, {received} of which arrived;\n  \
          {echoed} bytes to the echo server at {server} and back, each of them checked:\n  \
-         {woken} callbacks in the poll phase."
+         {woken} callbacks in the poll phase.\n\n  \
+         `{} live --demo` opens a page in the browser that shows such a program while it runs.",
+        own_command()
     )?;
     if written != received {
         return Err(io::Error::other(format!(
@@ -194,6 +192,16 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         )));
     }
     Ok(())
+}
+
+/// The words by which this command was started: `cargo run` has its user's shell find no program.
+fn own_command() -> String {
+    let name = std::env::args_os().next().unwrap_or_default();
+    match std::env::var_os("CARGO") {
+        Some(_) if cfg!(debug_assertions) => "cargo run --".into(),
+        Some(_) => "cargo run --release --".into(),
+        None => crate::words::clean(&name.to_string_lossy()),
+    }
 }
 
 /// The results of the program.

@@ -1,6 +1,6 @@
 //! The demo's echo server on a loopback port, and a client that checks the echo.
 
-use blacklight::{Loop, Poll, Readiness, Timer};
+use blacklight::{AsyncFd, Readiness, Timer};
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -74,24 +74,24 @@ fn count_of(read: io::Result<usize>) -> io::Result<usize> {
 pub(crate) struct Echo {
     address: SocketAddr,
     exchange: Rc<Exchange>,
-    _server: Poll<Rc<TcpListener>>,
+    _server: AsyncFd<Rc<TcpListener>>,
     /// The server's side of the connection, once it has been accepted.
-    _accepted: Rc<RefCell<Option<Poll<Rc<TcpStream>>>>>,
-    _client: Poll<Rc<TcpStream>>,
+    _accepted: Rc<RefCell<Option<AsyncFd<Rc<TcpStream>>>>>,
+    _client: AsyncFd<Rc<TcpStream>>,
     _timer: Timer,
 }
 
 impl Echo {
-    pub(crate) fn start(lp: &Loop) -> io::Result<Echo> {
+    pub(crate) fn start() -> io::Result<Echo> {
         let exchange = Rc::new(Exchange::default());
         let listener = Rc::new(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?);
         let address = listener.local_addr()?;
-        let server = Poll::new(lp, listener.clone())?;
+        let server = AsyncFd::new(listener.clone())?;
         let accepted = Rc::new(RefCell::new(None));
         let (place, serving) = (Rc::clone(&accepted), exchange.clone());
-        server.start(Readiness::READABLE, move |lp, _| {
+        server.start(Readiness::READABLE, move |_, _| {
             let served = listener.accept().and_then(|(stream, _)| {
-                *place.borrow_mut() = Some(serve(lp, stream, serving.clone())?);
+                *place.borrow_mut() = Some(serve(stream, serving.clone())?);
                 Ok(())
             });
             serving.note(served);
@@ -99,12 +99,12 @@ impl Echo {
 
         let stream = Rc::new(TcpStream::connect(address)?);
         stream.set_nodelay(true)?;
-        let client = Poll::new(lp, stream.clone())?;
+        let client = AsyncFd::new(stream.clone())?;
         let (checking, own) = (exchange.clone(), stream.clone());
         client.start(Readiness::READABLE, move |_, _| {
             checking.note(checking.check(&own));
         })?;
-        let timer = Timer::new(lp)?;
+        let timer = Timer::new()?;
         let sending = exchange.clone();
         timer.start_repeating(Duration::from_millis(11), move |_, _| {
             sending.note(sending.send(&stream));
@@ -134,9 +134,9 @@ impl Echo {
 }
 
 /// Echoes a connection.
-fn serve(lp: &Loop, stream: TcpStream, exchange: Rc<Exchange>) -> io::Result<Poll<Rc<TcpStream>>> {
+fn serve(stream: TcpStream, exchange: Rc<Exchange>) -> io::Result<AsyncFd<Rc<TcpStream>>> {
     let stream = Rc::new(stream);
-    let poll = Poll::new(lp, stream.clone())?;
+    let poll = AsyncFd::new(stream.clone())?;
     poll.start(Readiness::READABLE, move |_, _| {
         let mut buf = [0; MESSAGE];
         let mut stream = &*stream;

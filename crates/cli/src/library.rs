@@ -1,6 +1,7 @@
 //! Finds our library.
 
 use anyhow::{Context, Result, bail, ensure};
+use std::env::consts::ARCH;
 use std::path::{Path, PathBuf};
 
 /// Returns the path of the named library, or of the one that was built or installed with this
@@ -22,7 +23,7 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf> {
     let candidates = [
         beside.join("libuv.so"),
         beside.join("../lib/libuv.so.1"),
-        beside.join("../lib/x86_64-linux-gnu/libuv.so.1"),
+        beside.join(format!("../lib/{ARCH}-linux-gnu/libuv.so.1")),
     ];
     for candidate in &candidates {
         if let Ok(found) = candidate.canonicalize() {

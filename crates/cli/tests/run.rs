@@ -2,7 +2,7 @@
 //! nothing, and it is on every machine.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn blacklight(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_blacklight"))
@@ -62,6 +62,17 @@ fn run_says_what_is_missing() {
 }
 
 #[test]
+fn doctor_does_not_mind_a_reader_that_has_seen_enough() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blacklight"));
+    command.args(["doctor", "sh"]).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}
+
+#[test]
 fn doctor_tells_of_a_program_without_libuv() {
     let output = blacklight(&["doctor", "sh"]);
     assert!(output.status.success());
@@ -84,4 +95,20 @@ fn the_demo_talks_to_itself_and_ends() {
         });
         assert!(echoed.is_some_and(|bytes| bytes > 0), "{said}");
     }
+}
+
+#[test]
+fn the_demo_leads_on_by_the_words_that_have_started_it() {
+    let path = env!("CARGO_BIN_EXE_blacklight");
+    let says = |cargo: Option<&str>| {
+        let mut command = Command::new(path);
+        command.args(["demo", "--ms", "50"]).env_remove("CARGO");
+        let output = command.envs(cargo.map(|cargo| ("CARGO", cargo))).output();
+        let output = output.expect("the command runs");
+        let said = String::from_utf8(output.stdout).expect("it prints text");
+        said.lines().last().expect("a line").to_owned()
+    };
+    assert!(says(None).contains(&format!("`{path} live --demo`")));
+    let by_cargo = says(Some("/usr/bin/cargo"));
+    assert!(by_cargo.contains("`cargo run ") && by_cargo.contains("-- live --demo`"));
 }

@@ -18,7 +18,7 @@ use blacklight_sys::Errno;
 impl Engine {
     /// Makes a custom handle, inactive.
     pub fn custom_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::Custom(0), token)
+        self.make_handle(Kind::Custom(0), token)
     }
 
     fn holds(&mut self, index: u32) -> Result<&mut u32, Errno> {

@@ -50,6 +50,8 @@ pub struct Engine {
     /// The anchor of the ready timers, which the timers phase in progress has still to run, in the
     /// order of their due times.
     pub(crate) ready: u32,
+    /// When the timer that was delivered last was due.
+    pub(crate) fired_due_ns: u64,
     pub(crate) idle: PhaseList,
     pub(crate) prepare: PhaseList,
     pub(crate) check: PhaseList,
@@ -76,6 +78,7 @@ impl Engine {
         Ok(Engine {
             timers: TimerQueue::new(&mut handles)?,
             ready: handles.anchor()?,
+            fired_due_ns: 0,
             idle: PhaseList::new(&mut handles)?,
             prepare: PhaseList::new(&mut handles)?,
             check: PhaseList::new(&mut handles)?,
@@ -240,7 +243,8 @@ impl Engine {
         // the latter is returned last.
         let watched = self.fork_fs_events();
         self.driver.renew_poller()?;
-        self.disown_children();
+        self.driver.disown_children();
+        self.fork_record();
         watched
     }
 }

@@ -168,6 +168,17 @@ impl Handles {
         self.slab.insert(Self::entry(kind, token))
     }
 
+    /// All handles have indices below this one.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.slab.capacity() as u32
+    }
+
+    /// The key of the entry at this index, if it is a handle that walks visit.
+    pub(crate) fn visible(&self, index: u32) -> Option<Key> {
+        let key = self.slab.key_at(index)?;
+        (!self[index].hidden).then_some(key)
+    }
+
     #[inline]
     pub(crate) fn resolve(&self, key: Key) -> Option<u32> {
         self.slab.resolve(key)
@@ -184,7 +195,12 @@ impl Handles {
 
     /// Whether no handle is left.
     pub(crate) fn is_empty(&self) -> bool {
-        self.slab.len() == self.hidden
+        self.len() == 0
+    }
+
+    /// How many handles there are that walks visit.
+    pub(crate) fn len(&self) -> u32 {
+        self.slab.len() - self.hidden
     }
 
     #[inline]
@@ -382,6 +398,16 @@ impl Handles {
 pub struct Walk(Tour);
 
 impl Engine {
+    /// Makes a handle, inactive and referenced.
+    #[inline]
+    pub(crate) fn make_handle(&mut self, kind: Kind, token: Token) -> Result<Key, Errno> {
+        let key = self.handles.insert(kind, token)?;
+        if self.driver.observed.is_some() {
+            self.record_made(key, token);
+        }
+        Ok(key)
+    }
+
     /// References the handle: while it is active it keeps the loop alive.
     pub fn reference(&mut self, key: Key) {
         if let Some(index) = self.handles.resolve(key) {

@@ -4,13 +4,13 @@
 //! asks for the [next](Engine::next) [`Event`] and calls whatever that means to its user,
 //! at a time when nothing of the engine is borrowed; see [`Engine`] for an example.
 //!
-//! Where to find what:
+//! Where things are:
 //!
 //! | | |
 //! | --- | --- |
 //! | the phases of a turn | `run.rs` |
-//! | what is in progress between two events, and its bounds | `progress.rs` |
-//! | what all handles have in common; close, ref, walk | `handle.rs` |
+//! | the handle in progress between two events, and its bounds | `progress.rs` |
+//! | the state that all handles have; close, ref, walk | `handle.rs` |
 //! | handles of a front end's own making | `custom.rs` |
 //! | timers | `timer.rs`, `timer_queue.rs` |
 //! | idle, prepare, check | `loop_watcher.rs` |
@@ -27,7 +27,7 @@
 //! | whether and how long to spin before sleeping | `patience/` |
 //! | waiting: watchers, sources, spinning, sleeping | `driver/` |
 //! | waiting for descriptors, a file for each mechanism, and the simulated kernel | `poller/` |
-//! | what observers learn | `probe.rs` |
+//! | observers of the loop | `probe.rs` |
 
 #![forbid(unsafe_code)]
 
@@ -53,6 +53,7 @@ mod probe;
 mod process;
 mod progress;
 mod readiness;
+mod recorder;
 mod request;
 mod ring;
 mod run;
@@ -88,9 +89,10 @@ pub use mailbox::{Mailbox, Sender, Ticket};
 pub use metrics::{IdleTime, Metrics};
 pub use patience::Spinning;
 pub use poller::{Action, Faults, Mechanism, Sim, Tally};
-pub use pool::{PoolMetrics, WorkKind, pool_metrics, shut_down_pool};
+pub use pool::{PoolMetrics, WorkKind, pool_metrics, set_pool_threads, shut_down_pool};
 pub use probe::{Boundary, Phase, Probe};
 pub use readiness::{Interest, Readiness};
+pub use recorder::{Called, Front, remove_record};
 pub use run::{Mode, Run};
 pub use slab::Key;
 pub use tcp::{BindOptions, KeepAlive};

@@ -70,17 +70,17 @@ impl Engine {
     /// Makes an idle handle: while started it runs on every turn, and the loop does not
     /// sleep.
     pub fn idle_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::Idle, token)
+        self.make_handle(Kind::Idle, token)
     }
 
     /// Makes a prepare handle: while started it runs right before each poll.
     pub fn prepare_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::Prepare, token)
+        self.make_handle(Kind::Prepare, token)
     }
 
     /// Makes a check handle: while started it runs right after each poll.
     pub fn check_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::Check, token)
+        self.make_handle(Kind::Check, token)
     }
 
     /// The list of a handle's phase, and the table of handles.

@@ -44,8 +44,10 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 pub(crate) const MARKED: u32 = 1;
 /// In a cell's state: a request was cancelled. Only the loop reads this bit.
 pub(crate) const CANCELLED: u32 = 2;
+/// In a cell's state: a request has been submitted and not delivered. Only the loop uses this bit.
+pub(crate) const REQUESTED: u32 = 4;
 /// The other bits of the state are the cell's generation, counted in steps of this.
-pub(crate) const GENERATION: u32 = 4;
+pub(crate) const GENERATION: u32 = 8;
 
 #[derive(Default, Debug)]
 pub(crate) struct Cell {
@@ -156,7 +158,7 @@ impl Ticket {
 pub(crate) const ASLEEP: u64 = 1;
 pub(crate) const SLEEPS: u64 = 2;
 
-/// What a loop shares with its senders; see the module.
+/// The memory that a loop shares with its senders; see the module.
 #[derive(Debug)]
 pub struct Mailbox {
     /// A bit for each segment that has sends.

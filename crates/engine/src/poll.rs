@@ -21,7 +21,7 @@ impl Engine {
         self.driver.check(fd)?;
         self.driver.set_nonblocking(fd)?;
         let watcher = self.driver.add(fd, Owner::Poll(NIL))?;
-        match self.handles.insert(Kind::Poll(watcher), token) {
+        match self.make_handle(Kind::Poll(watcher), token) {
             Ok(key) => {
                 self.driver.set_owner(watcher, Owner::Poll(key.index));
                 Ok(key)

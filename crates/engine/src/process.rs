@@ -12,30 +12,42 @@
 //! signals: the program can read the child's output before it learns of the exit. Where the program
 //! has a signal handle for SIGCHLD, the loop reaps its children before it delivers the signal.
 
-use crate::driver::Owner;
+use crate::driver::{Driver, Owner};
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
+use crate::list::{Links, Rounds, linked};
 use crate::readiness::{Interest, Readiness};
 use crate::slab::{Key, NIL, Slab};
 use blacklight_sys::process::{self, Child, ChildWatch, Command, SpawnError};
 use blacklight_sys::{Errno, signal};
-use std::collections::VecDeque;
 
 #[derive(Debug)]
 struct Process {
     handle: u32,
     pid: i32,
-    running: bool,
-    /// The child's status after it was reaped and until its exit is delivered.
-    status: Option<Status>,
+    state: ChildState,
     /// The child's descriptor, while the loop watches it, and its watcher.
     watch: Option<ChildWatch>,
     watcher: u32,
     /// The loop must watch for SIGCHLD while the child runs.
     needs_signal: bool,
-    /// In the queue `ended`.
-    queued: bool,
+    /// In the list `ended`, at `links`.
+    is_queued: bool,
+    links: Links,
+}
+
+linked!(Process, links);
+
+/// The state of a handle's child.
+#[derive(Clone, Copy, Debug)]
+enum ChildState {
+    /// The handle has none, or its exit was delivered.
+    Gone,
+    /// It may have exited, and was not reaped.
+    Running,
+    /// It was reaped, and its exit is to be delivered.
+    Reaped(Status),
 }
 
 /// A child's exit status, or a negative error number; and the signal that ended the child, or zero.
@@ -45,26 +57,33 @@ type Status = (i64, i32);
 #[derive(Debug)]
 pub(crate) struct Processes {
     slab: Slab<Process>,
-    /// Children that may have exited.
-    ended: VecDeque<u32>,
-    /// How many of `ended` the phase in progress has still to examine.
-    ended_left: usize,
+    /// Children that may have exited. The phase in progress examines those that were there when it
+    /// began.
+    ended: Rounds,
     /// The watcher for SIGCHLD, and how many children need it.
     child_signal: u32,
     needs_signal: usize,
 }
 
 impl Process {
+    fn has_child(&self) -> bool {
+        !matches!(self.state, ChildState::Gone)
+    }
+
     /// Reaps the child if it has exited. Returns its status.
     fn reap(&mut self) -> Option<Status> {
-        if self.status.is_none() {
-            self.status = match process::wait(self.pid) {
+        if matches!(self.state, ChildState::Running) {
+            let status = match process::wait(self.pid) {
                 Ok(status) => status,
                 // The program has reaped the child itself, so its status is lost.
                 Err(error) => Some((i64::from(error.code()), 0)),
             };
+            self.state = status.map_or(ChildState::Running, ChildState::Reaped);
         }
-        self.status
+        match self.state {
+            ChildState::Reaped(status) => Some(status),
+            ChildState::Gone | ChildState::Running => None,
+        }
     }
 }
 
@@ -72,11 +91,37 @@ impl Processes {
     pub(crate) fn new() -> Processes {
         Processes {
             slab: Slab::new(),
-            ended: VecDeque::new(),
-            ended_left: 0,
+            ended: Rounds::EMPTY,
             child_signal: NIL,
             needs_signal: 0,
         }
+    }
+
+    fn insert(&mut self) -> Result<u32, Errno> {
+        let process = self.slab.insert(Process {
+            handle: 0,
+            pid: 0,
+            state: ChildState::Gone,
+            watch: None,
+            watcher: NIL,
+            needs_signal: false,
+            is_queued: false,
+            links: Links::NONE,
+        })?;
+        Ok(process.index)
+    }
+
+    fn remove(&mut self, process: u32) {
+        if self.slab[process].is_queued {
+            self.ended.remove(&mut self.slab, process);
+        }
+        self.slab.remove(process);
+    }
+
+    /// The number of a child, or -1 before it is started.
+    pub(crate) fn pid(&self, process: u32) -> i32 {
+        let process = &self.slab[process];
+        if process.pid > 0 { process.pid } else { -1 }
     }
 
     /// Whether a child may have exited.
@@ -88,14 +133,188 @@ impl Processes {
     /// Begins the phase that examines the children queued so far.
     #[inline]
     pub(crate) fn collect(&mut self) {
-        self.ended_left = self.ended.len();
+        self.ended.begin();
     }
 
     fn queue(&mut self, process: u32) {
         let entry = &mut self.slab[process];
-        if entry.running && !entry.queued {
-            entry.queued = true;
-            self.ended.push_back(process);
+        if entry.has_child() && !std::mem::replace(&mut entry.is_queued, true) {
+            self.ended.push_back(&mut self.slab, process);
+        }
+    }
+
+    fn indices(&self) -> std::ops::Range<u32> {
+        0..self.slab.capacity() as u32
+    }
+
+    /// After SIGCHLD: queues all children without a `ChildWatch`.
+    pub(crate) fn examine(&mut self) {
+        for process in self.indices() {
+            if self.slab[process].watch.is_none() {
+                self.queue(process);
+            }
+        }
+    }
+
+    /// Reaps the children that have exited, before a signal handle delivers SIGCHLD: programs that
+    /// watch for SIGCHLD reap all children they know of, and the loop would lose the status.
+    pub(crate) fn reap(&mut self) {
+        for process in self.indices() {
+            if self.slab[process].reap().is_some() {
+                self.queue(process);
+            }
+        }
+    }
+}
+
+/// Starting, watching and reaping children.
+impl Driver {
+    fn spawn(&mut self, process: u32, command: &Command<'_>) -> Result<i32, SpawnError> {
+        if self.sources.processes.slab[process].has_child() {
+            return Err(Errno::EBUSY.into());
+        }
+        if signal::ignores_children() {
+            self.need_child_signal(process)?;
+        }
+        let spawned = self.spawn_watched(process, command);
+        let (watcher, Child { pid, watch }) =
+            spawned.inspect_err(|_| self.release_child_signal(process))?;
+        let entry = &mut self.sources.processes.slab[process];
+        entry.pid = pid;
+        entry.state = ChildState::Running;
+        entry.watcher = watcher;
+        if self.watch_child(process, watch).is_err() {
+            self.await_child_by_signal(process);
+        }
+        Ok(pid)
+    }
+
+    /// Starts a child, and makes its watcher before that.
+    fn spawn_watched(
+        &mut self,
+        process: u32,
+        command: &Command<'_>,
+    ) -> Result<(u32, Child), SpawnError> {
+        let watcher = self.add(-1, Owner::Process(process))?;
+        let child = process::spawn(command).inspect_err(|_| self.remove(watcher))?;
+        Ok((watcher, child))
+    }
+
+    fn watch_child(&mut self, process: u32, watch: Option<ChildWatch>) -> Result<(), Errno> {
+        let watch = watch
+            .filter(|_| self.reaches_kernel())
+            .ok_or(Errno::ENOSYS)?;
+        let entry = &mut self.sources.processes.slab[process];
+        let (watcher, fd) = (entry.watcher, watch.fd());
+        entry.watch = Some(watch);
+        self.attach(watcher, fd)?;
+        self.report_once(watcher);
+        self.want_only(watcher, Interest::READABLE)
+    }
+
+    /// Watches for a child by SIGCHLD. The child may have exited already.
+    fn await_child_by_signal(&mut self, process: u32) {
+        self.release_watch(process);
+        // Without memory for the watcher the child is examined on every turn.
+        let _ = self.need_child_signal(process);
+        self.sources.processes.queue(process);
+    }
+
+    fn need_child_signal(&mut self, process: u32) -> Result<(), Errno> {
+        let sources = &mut self.sources;
+        if sources.processes.slab[process].needs_signal {
+            return Ok(());
+        }
+        if sources.processes.child_signal == NIL {
+            sources.processes.child_signal = sources.start_child_signal()?;
+        }
+        sources.processes.slab[process].needs_signal = true;
+        sources.processes.needs_signal += 1;
+        Ok(())
+    }
+
+    fn release_child_signal(&mut self, process: u32) {
+        let processes = &mut self.sources.processes;
+        if std::mem::take(&mut processes.slab[process].needs_signal) {
+            processes.needs_signal -= 1;
+            if processes.needs_signal == 0 {
+                let watcher = std::mem::replace(&mut processes.child_signal, NIL);
+                self.sources.signals.remove(watcher);
+            }
+        }
+    }
+
+    fn release_watch(&mut self, process: u32) {
+        let entry = &mut self.sources.processes.slab[process];
+        let watch = entry.watch.take();
+        let watcher = std::mem::replace(&mut entry.watcher, NIL);
+        if watcher != NIL {
+            self.remove(watcher);
+        }
+        drop(watch);
+    }
+
+    /// Forgets the child, which may go on, and stops watching for its exit.
+    fn release_child(&mut self, process: u32) {
+        self.release_watch(process);
+        self.release_child_signal(process);
+        self.sources.processes.slab[process].state = ChildState::Gone;
+    }
+
+    /// The poller reports that a child has exited, or that it cannot watch the descriptor.
+    pub(crate) fn process_ready(&mut self, process: u32, result: Result<Readiness, Errno>) {
+        match result {
+            // The descriptor has no further use. The child keeps its id until it is reaped.
+            Ok(ready) if ready.contains(Interest::READABLE) => {
+                let entry = &mut self.sources.processes.slab[process];
+                let watcher = std::mem::replace(&mut entry.watcher, NIL);
+                let watch = entry.watch.take();
+                match self.is_embedded() {
+                    true => self.remove(watcher),
+                    false => self.remove_reported(watcher),
+                }
+                drop(watch);
+                self.sources.processes.queue(process);
+            }
+            // The program has closed the descriptor.
+            _ => self.await_child_by_signal(process),
+        }
+    }
+
+    /// The next child that has exited, of those that the phase in progress examines.
+    fn next_exited(&mut self) -> Option<(u32, Status)> {
+        loop {
+            let processes = &mut self.sources.processes;
+            let process = processes.ended.next(&mut processes.slab)?;
+            let entry = &mut processes.slab[process];
+            entry.is_queued = false;
+            if !entry.has_child() {
+                continue;
+            }
+            if let Some(status) = entry.reap() {
+                return Some((process, status));
+            }
+            // Without memory for the watcher the child is examined on every turn, and once more when there
+            // is one: it may have exited before.
+            let is_watched = entry.needs_signal;
+            if self.need_child_signal(process).is_err() || !is_watched {
+                self.sources.processes.queue(process);
+            }
+        }
+    }
+
+    /// In the child of a fork: stops watching for the children, which are the parent's. Their
+    /// handles stay active, as in the parent.
+    pub(crate) fn disown_children(&mut self) {
+        for process in self.sources.processes.indices() {
+            if self.sources.processes.slab[process].has_child() {
+                self.release_child(process);
+            }
+        }
+        let processes = &mut self.sources.processes;
+        processes.ended.begin();
+        while let Some(process) = processes.ended.next(&mut processes.slab) {
+            processes.slab[process].is_queued = false;
         }
     }
 }
@@ -103,25 +322,11 @@ impl Processes {
 impl Engine {
     /// Makes a process handle without a child.
     pub fn process_init(&mut self, token: Token) -> Result<Key, Errno> {
-        let process = self.driver.sources.processes.slab.insert(Process {
-            handle: 0,
-            pid: 0,
-            running: false,
-            status: None,
-            watch: None,
-            watcher: NIL,
-            needs_signal: false,
-            queued: false,
-        })?;
-        // Room in the queue for every process.
-        let room = self.driver.sources.processes.slab.capacity();
-        let ended = &mut self.driver.sources.processes.ended;
-        let made = ended
-            .try_reserve(room.saturating_sub(ended.len()))
-            .map_err(Errno::from)
-            .and_then(|()| self.handles.insert(Kind::Process(process.index), token));
-        let key = made.inspect_err(|_| self.driver.sources.processes.slab.remove(process.index))?;
-        self.driver.sources.processes.slab[process.index].handle = key.index;
+        let process = self.driver.sources.processes.insert()?;
+        let key = self
+            .make_handle(Kind::Process(process), token)
+            .inspect_err(|_| self.driver.sources.processes.remove(process))?;
+        self.driver.sources.processes.slab[process].handle = key.index;
         Ok(key)
     }
 
@@ -136,174 +341,33 @@ impl Engine {
     /// `EBUSY` if the handle has a running child.
     pub fn process_spawn(&mut self, key: Key, command: &Command<'_>) -> Result<i32, SpawnError> {
         let process = self.open_process(key)?;
-        if self.driver.sources.processes.slab[process].running {
-            return Err(Errno::EBUSY.into());
-        }
-        let guarded = signal::ignores_children();
-        if guarded {
-            self.need_child_signal(process)?;
-        }
-        let watcher = self.driver.add(-1, Owner::Process(process));
-        let spawned = match watcher {
-            Ok(_) => process::spawn(command),
-            Err(error) => Err(error.into()),
-        };
-        let Child { pid, watch } = match spawned {
-            Ok(child) => child,
-            Err(error) => {
-                if let Ok(watcher) = watcher {
-                    self.driver.remove(watcher);
-                }
-                self.release_child_signal(process);
-                return Err(error);
-            }
-        };
-        let entry = &mut self.driver.sources.processes.slab[process];
-        entry.pid = pid;
-        entry.running = true;
-        entry.watcher = watcher.unwrap_or(NIL);
+        let pid = self.driver.spawn(process, command)?;
         self.handles.set_active(key.index, true);
-        if self.watch_child(process, watch).is_err() {
-            self.await_child_by_signal(process);
-        }
         Ok(pid)
-    }
-
-    fn watch_child(&mut self, process: u32, watch: Option<ChildWatch>) -> Result<(), Errno> {
-        let watch = watch
-            .filter(|_| self.driver.reaches_kernel())
-            .ok_or(Errno::ENOSYS)?;
-        let watcher = self.driver.sources.processes.slab[process].watcher;
-        self.driver.attach(watcher, watch.fd())?;
-        self.driver.sources.processes.slab[process].watch = Some(watch);
-        self.driver.report_once(watcher);
-        self.driver.want_only(watcher, Interest::READABLE)
-    }
-
-    /// Watches for a child by SIGCHLD. The child may have exited already.
-    fn await_child_by_signal(&mut self, process: u32) {
-        self.release_watch(process);
-        // Without memory for the watcher the child is examined on every turn.
-        let _ = self.need_child_signal(process);
-        self.driver.sources.processes.queue(process);
-    }
-
-    fn need_child_signal(&mut self, process: u32) -> Result<(), Errno> {
-        if self.driver.sources.processes.slab[process].needs_signal {
-            return Ok(());
-        }
-        if self.driver.sources.processes.child_signal == NIL {
-            self.driver.sources.processes.child_signal = self.start_child_signal()?;
-        }
-        self.driver.sources.processes.slab[process].needs_signal = true;
-        self.driver.sources.processes.needs_signal += 1;
-        Ok(())
-    }
-
-    fn release_child_signal(&mut self, process: u32) {
-        if std::mem::take(&mut self.driver.sources.processes.slab[process].needs_signal) {
-            self.driver.sources.processes.needs_signal -= 1;
-            if self.driver.sources.processes.needs_signal == 0 {
-                let watcher =
-                    std::mem::replace(&mut self.driver.sources.processes.child_signal, NIL);
-                self.stop_child_signal(watcher);
-            }
-        }
-    }
-
-    fn release_watch(&mut self, process: u32) {
-        let watcher = std::mem::replace(
-            &mut self.driver.sources.processes.slab[process].watcher,
-            NIL,
-        );
-        if watcher != NIL {
-            self.driver.remove(watcher);
-        }
-        self.driver.sources.processes.slab[process].watch = None;
     }
 
     /// Sends a signal to the child; zero only checks that it exists. `ESRCH` once the child has
     /// been reaped, even if another process has its id by then.
     pub fn process_kill(&self, key: Key, signum: i32) -> Result<(), Errno> {
         let entry = &self.driver.sources.processes.slab[self.open_process(key)?];
-        match &entry.watch {
-            _ if !entry.running || entry.status.is_some() => Err(Errno::ESRCH),
-            Some(watch) => watch.kill(signum),
-            None => process::kill(entry.pid, signum),
-        }
-    }
-
-    /// The poller reports that a child has exited, or that it cannot watch the descriptor.
-    pub(crate) fn process_ready(&mut self, process: u32, result: Result<Readiness, Errno>) {
-        match result {
-            // The descriptor has no further use. The child keeps its id until it is reaped.
-            Ok(ready) if ready.contains(Interest::READABLE) => {
-                let entry = &mut self.driver.sources.processes.slab[process];
-                let watcher = std::mem::replace(&mut entry.watcher, NIL);
-                let watch = entry.watch.take();
-                match self.driver.is_embedded() {
-                    true => self.driver.remove(watcher),
-                    false => self.driver.remove_reported(watcher),
-                }
-                drop(watch);
-                self.driver.sources.processes.queue(process);
-            }
-            // The program has closed the descriptor.
-            _ => self.await_child_by_signal(process),
-        }
-    }
-
-    /// After SIGCHLD: queues all children without a `ChildWatch`.
-    pub(crate) fn examine_children(&mut self) {
-        for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
-            if self.driver.sources.processes.slab[process].watch.is_none() {
-                self.driver.sources.processes.queue(process);
-            }
-        }
-    }
-
-    /// Reaps the loop's children that have exited, before a signal handle delivers SIGCHLD: programs
-    /// that watch for SIGCHLD reap all children they know of, and the loop would lose the status.
-    pub(crate) fn reap_children(&mut self) {
-        for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
-            let entry = &mut self.driver.sources.processes.slab[process];
-            if entry.running && entry.reap().is_some() {
-                self.driver.sources.processes.queue(process);
-            }
+        match (entry.state, &entry.watch) {
+            (ChildState::Gone | ChildState::Reaped(_), _) => Err(Errno::ESRCH),
+            (ChildState::Running, Some(watch)) => watch.kill(signum),
+            (ChildState::Running, None) => process::kill(entry.pid, signum),
         }
     }
 
     /// Delivers the next exit.
     pub(crate) fn next_exit(&mut self) -> Option<Event> {
-        while self.driver.sources.processes.ended_left > 0 {
-            self.driver.sources.processes.ended_left -= 1;
-            let process = self.driver.sources.processes.ended.pop_front()?;
-            let entry = &mut self.driver.sources.processes.slab[process];
-            entry.queued = false;
-            if !entry.running {
-                continue;
-            }
-            let Some((status, signum)) = entry.reap() else {
-                // Without memory for the watcher the child is examined on every turn.
-                if self.need_child_signal(process).is_err() {
-                    self.driver.sources.processes.queue(process);
-                }
-                continue;
-            };
-            let handle = self.end_process(process);
-            return Some(Event::Exit(self.handles[handle].token, status, signum));
-        }
-        None
+        let (process, (status, signum)) = self.driver.next_exited()?;
+        let handle = self.end_process(process);
+        Some(Event::Exit(self.handles[handle].token, status, signum))
     }
 
     /// Stops watching for the child's exit. Returns the handle.
     fn end_process(&mut self, process: u32) -> u32 {
-        self.release_watch(process);
-        self.release_child_signal(process);
-        let entry = &mut self.driver.sources.processes.slab[process];
-        entry.running = false;
-        entry.status = None;
-        let handle = entry.handle;
+        self.driver.release_child(process);
+        let handle = self.driver.sources.processes.slab[process].handle;
         self.handles.set_active(handle, false);
         handle
     }
@@ -311,36 +375,6 @@ impl Engine {
     /// Removes the handle's process. A child that runs goes on, and the loop does not reap it.
     pub(crate) fn release_process(&mut self, process: u32) {
         self.end_process(process);
-        if std::mem::take(&mut self.driver.sources.processes.slab[process].queued) {
-            self.driver
-                .sources
-                .processes
-                .ended
-                .retain(|&other| other != process);
-            self.driver.sources.processes.ended_left = self
-                .driver
-                .sources
-                .processes
-                .ended_left
-                .min(self.driver.sources.processes.ended.len());
-        }
-        self.driver.sources.processes.slab.remove(process);
-    }
-
-    /// In the child of a fork: stops watching for the children, which are the parent's.
-    pub(crate) fn disown_children(&mut self) {
-        for process in 0..self.driver.sources.processes.slab.capacity() as u32 {
-            if self.driver.sources.processes.slab[process].running {
-                self.release_watch(process);
-                self.release_child_signal(process);
-                let entry = &mut self.driver.sources.processes.slab[process];
-                // The handle stays active, as in the parent, but has no child any more.
-                entry.running = false;
-                entry.status = None;
-                entry.queued = false;
-            }
-        }
-        self.driver.sources.processes.ended.clear();
-        self.driver.sources.processes.ended_left = 0;
+        self.driver.sources.processes.remove(process);
     }
 }

@@ -1,4 +1,4 @@
-//! What the loop is in the middle of, and how much of it one turn may do.
+//! The handle that the loop is in the middle of serving, and how much of that one turn may do.
 //!
 //! One readiness of a descriptor leads to several events, and the engine hands out one at a time.
 //! Where it stands in between is kept in [`Engine::in_hand`] and nowhere else. A run that a
@@ -9,17 +9,20 @@
 //! starve other handles. Reading from a stream and receiving datagrams are bounded by the same
 //! [`Intake`].
 
+use crate::driver::{Owner, Pending};
 use crate::engine::Engine;
 use crate::event::Event;
+use crate::readiness::Readiness;
 use crate::{stream, udp};
+use blacklight_sys::Errno;
 
-/// What is being dealt with, one event at a time.
+/// The handle or source that is being served, one event at a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InHand {
     Nothing,
     Stream(stream::Cursor),
-    Udp(udp::Cursor),
-    /// What was read of the file system.
+    Udp(udp::UdpCursor),
+    /// Changes that were read from the file watcher.
     FileEvents,
 }
 
@@ -27,6 +30,28 @@ impl InHand {
     #[inline]
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, InHand::Nothing)
+    }
+}
+
+/// Why the owner of a watcher is served.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Occasion {
+    /// In the poll phase: the poller has reported readiness.
+    Ready(Readiness),
+    /// In a pending phase.
+    Pending(Pending),
+}
+
+impl Occasion {
+    /// The readiness that the poller has reported, or the error with which it has refused the
+    /// descriptor.
+    #[inline]
+    fn reported(self) -> Option<Result<Readiness, Errno>> {
+        match self {
+            Occasion::Ready(ready) => Some(Ok(ready)),
+            Occasion::Pending(Pending::Refused(error)) => Some(Err(error)),
+            Occasion::Pending(Pending::Fed) => None,
+        }
     }
 }
 
@@ -55,7 +80,7 @@ impl Budget {
     }
 }
 
-/// What the front end has found when it was last told that there is something to take in.
+/// The outcome of the last event that told the front end to take something in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Found {
     /// Something, and there may be more; or it has not been told yet.
@@ -66,8 +91,8 @@ enum Found {
     Nothing,
 }
 
-/// How far a handle has got in its turn with taking in what the kernel has for it: bytes,
-/// datagrams, or errors of datagrams.
+/// How far a handle has got in its turn with taking in bytes, datagrams, or errors of datagrams
+/// that the kernel has for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Intake {
     budget: Budget,
@@ -112,6 +137,55 @@ impl Intake {
 }
 
 impl Engine {
+    /// Begins the turn of a watcher's owner, and goes on with it up to the next thing to call or to
+    /// its end.
+    #[inline(always)]
+    pub(crate) fn begin_turn(
+        &mut self,
+        watcher: u32,
+        owner: Owner,
+        why: Occasion,
+    ) -> Option<Event> {
+        let reported = why.reported();
+        match owner {
+            Owner::Poll(index) => reported.map(|ready| self.poll_event(watcher, index, ready)),
+            Owner::Process(process) => {
+                if let Some(ready) = reported {
+                    self.driver.process_ready(process, ready);
+                }
+                None
+            }
+            Owner::FileWatcher => {
+                match reported {
+                    Some(Ok(_)) => self.file_watcher_ready(),
+                    Some(Err(error)) => self.file_watcher_refused(error),
+                    None => {}
+                }
+                self.begin_with(InHand::FileEvents)
+            }
+            Owner::Stream(stream) => {
+                let cursor = match why {
+                    Occasion::Ready(ready) => self.stream_ready(stream, ready),
+                    Occasion::Pending(why) => self.stream_pending(stream, why),
+                };
+                self.begin_with(InHand::Stream(cursor))
+            }
+            Owner::Udp(udp) => {
+                let cursor = match why {
+                    Occasion::Ready(ready) => self.udp_ready(udp, ready),
+                    Occasion::Pending(why) => self.udp_pending(udp, why),
+                };
+                self.begin_with(InHand::Udp(cursor))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn begin_with(&mut self, in_hand: InHand) -> Option<Event> {
+        self.in_hand = in_hand;
+        self.go_on()
+    }
+
     /// Goes on with what is in hand, up to the next thing to call or to its end. Mostly nothing
     /// is, which should not cost a call.
     #[inline(always)]
@@ -157,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_intake_ends_when_nobody_takes_anything() {
+    fn an_intake_ends_when_the_front_end_takes_nothing() {
         let mut intake = Intake::BEGIN;
         assert!(intake.goes_on());
         assert!(!intake.goes_on());

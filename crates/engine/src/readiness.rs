@@ -1,9 +1,9 @@
-//! What watchers wait for ([`Interest`]), what pollers report ([`Readiness`]), and how they report it
-//! ([`Trigger`]).
+//! Conditions of descriptors: watchers wait for an [`Interest`], and pollers report a [`Readiness`] in
+//! the way that a [`Trigger`] says.
 //!
-//! These are the engine's own types. Each poller translates them to its mechanism's bits and back, at its
-//! edge. The numbers inside are those that poll(2) has on Linux, so that the translation costs nothing
-//! there (`poller/bits.rs`).
+//! These are the engine's own types. Each poller translates them to its mechanism's bits and back,
+//! at its edge. The numbers inside are those of one platform's poll(2), so that the translation
+//! costs nothing there (`poller/bits.rs`).
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
@@ -16,11 +16,11 @@ const HANG_UP: u32 = 0x10;
 const CLOSED: u32 = 0x20;
 const DISCONNECT: u32 = 0x2000;
 
-/// What a watcher waits for: any of a set of conditions.
+/// The conditions that a watcher waits for: any of them is enough.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interest(u32);
 
-/// What is true of a descriptor: a set of conditions. A poll handle is told those that it can ask for.
+/// The conditions that a descriptor meets. A poll handle is told those that it can ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Readiness(u32);
 
@@ -121,7 +121,7 @@ impl Interest {
     }
 }
 
-/// What has been asked for as if it were true.
+/// The conditions of an interest, taken to be true.
 impl From<Interest> for Readiness {
     #[inline]
     fn from(interest: Interest) -> Readiness {
@@ -144,7 +144,7 @@ impl Readiness {
     pub(crate) const HANG_UP: Readiness = Readiness(HANG_UP);
     /// The program has closed the descriptor.
     pub(crate) const CLOSED: Readiness = Readiness(CLOSED);
-    /// What is reported whether a watcher has asked for it or not.
+    /// The conditions that are reported whether a watcher has asked for them or not.
     pub(crate) const TROUBLE: Readiness = Readiness(ERROR | HANG_UP | CLOSED);
 
     /// The set with these bits, which are libuv's, or `None` if other bits are set.
@@ -188,7 +188,7 @@ impl Readiness {
 
     /// Whether anything of `other` is in the set.
     #[inline]
-    pub(crate) fn intersects(self, other: impl Into<Readiness>) -> bool {
+    pub fn intersects(self, other: impl Into<Readiness>) -> bool {
         self.0 & other.into().0 != 0
     }
 
@@ -204,7 +204,7 @@ impl Readiness {
         self.0 & (interest.0 | ERROR | HANG_UP) != 0
     }
 
-    /// What of this is reported to a watcher with that interest.
+    /// The conditions of this set that are reported to a watcher with that interest.
     #[inline]
     pub(crate) fn for_interest(self, interest: Interest) -> Readiness {
         Readiness(self.0 & (interest.0 | Readiness::TROUBLE.0))

@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::mailbox::Mailbox;
 use crate::pool::leading_number;
+use crate::recorder::FILES;
 use blacklight_sys::ring::{self, Operation, Ring};
 use blacklight_sys::{Errno, fallible};
 
@@ -87,30 +88,37 @@ impl RingState {
 }
 
 impl Engine {
+    fn ring(&mut self) -> &mut RingState {
+        &mut self.driver.sources.ring
+    }
+
     /// Permits the loop to have a ring.
     pub fn ring_permit(&mut self) {
-        if matches!(self.driver.sources.ring, RingState::Never) && self.driver.reaches_kernel() {
-            self.driver.sources.ring = RingState::Permitted;
+        if matches!(self.ring(), RingState::Never) && self.driver.reaches_kernel() {
+            *self.ring() = RingState::Permitted;
         }
     }
 
     /// Whether the loop has a ring. Makes the ring if that is permitted and has not been tried.
     #[inline]
     pub fn ring_is_there(&mut self) -> bool {
-        if matches!(self.driver.sources.ring, RingState::Permitted) {
-            self.driver.sources.ring = RingState::make(&self.driver.sources.receiver.mailbox);
+        if matches!(self.ring(), RingState::Permitted) {
+            *self.ring() = RingState::make(self.mailbox());
         }
-        matches!(self.driver.sources.ring, RingState::Made(_))
+        matches!(self.ring(), RingState::Made(_))
     }
 
     /// Submits an operation to the ring: [`Event::Ring`](crate::Event::Ring) follows. Returns false
     /// if there is no ring or the ring does not take the operation, which is then not done. The
     /// token must not be that of another request in progress on the ring, nor `u64::MAX`.
     pub fn ring_submit(&mut self, token: Token, operation: Operation) -> bool {
-        let ring = self.driver.sources.ring.ring();
+        let ring = self.ring().ring();
         let taken = ring.is_some_and(|ring| ring.submit(operation, token.0));
         if taken {
             self.requests.begin();
+            if self.driver.observed.is_some() {
+                self.record_submitted(FILES, token, self.driver.clock_ns());
+            }
         }
         taken
     }
@@ -119,14 +127,14 @@ impl Engine {
     /// request that the kernel has begun or completed. If such a request still completes with
     /// `EINTR` or `ECANCELED`, the front end has to submit it elsewhere.
     pub fn ring_cancel(&mut self, token: Token) -> Result<(), Errno> {
-        let ring = self.driver.sources.ring.ring().ok_or(Errno::EBUSY)?;
+        let ring = self.ring().ring().ok_or(Errno::EBUSY)?;
         ring.cancel(token.0)
     }
 
     /// Delivers the next result.
     #[inline]
     pub(crate) fn next_of_ring(&mut self) -> Option<Event> {
-        let RingState::Made(made) = &mut self.driver.sources.ring else {
+        let RingState::Made(made) = self.ring() else {
             return None;
         };
         made.due = made.due.checked_sub(1)?;
@@ -145,7 +153,7 @@ impl Engine {
             return ring.wake_through(&self.driver.sources.receiver.mailbox.waker);
         }
         self.requests.end_all(ring.requests() as u32);
-        self.driver.sources.ring = RingState::Permitted;
+        *self.ring() = RingState::Permitted;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! One run of the loop: the phases, their order, and when to stop.
 //!
-//! [`Engine::next`] is a state machine. Each phase is a state, entered once and left when
+//! [`Engine::next`] is a state machine. Each phase is a [`Stage`], entered once and left when
 //! it has nothing more to hand out; whatever it hands out is called by the front end, after
 //! which the machine goes on from where it was. Callbacks may start, stop and close
 //! anything meanwhile.
@@ -11,7 +11,8 @@
 //!   │   pending callbacks
 //!   │   idle
 //!   │   prepare
-//!   │   poll time-out, poll ── again, a bounded number of times, while the buffer is full
+//!   │   poll time-out, poll ── again, a bounded number of times, while the batch is full
+//!   │   sources: pool, ring, asyncs, signals, exits
 //!   │   pending callbacks, a bounded number of times
 //!   │   check
 //!   │   closing
@@ -23,23 +24,26 @@
 //! it: it always makes progress.
 //!
 //! A callback may run the loop again, and a run may be given up at any event, as when a callback
-//! panics. So a [`Run`] has nothing that could be lost: whatever has been fetched from the kernel
-//! or taken out of a queue is the engine's, or its driver's, until it is handed out, to whichever run asks. A loop
-//! that [holds](Engine::has_undelivered) such things does not sleep.
+//! panics. So a [`Run`] has nothing that could be lost, but the place it has got to: whatever has
+//! been fetched from the kernel or taken out of a queue is the engine's, or its driver's, until it
+//! is handed out, to whichever run asks. A loop that [holds](Engine::has_undelivered) such things
+//! does not sleep.
 
-use crate::driver::{Owner, Pending, Source};
+use crate::driver::{Source, Waited};
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::handle::Kind;
 use crate::probe::{Boundary, Phase};
-use crate::progress::InHand;
+use crate::progress::Occasion;
 use crate::slab::NIL;
 use blacklight_sys::Timeout;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// How long to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Mode {
-    /// Until nothing is alive or somebody stops the loop.
+    /// Until nothing is alive or the loop is [stopped](Engine::stop).
     Default,
     /// One turn, which waits for events if there is nothing to do.
     Once,
@@ -47,10 +51,10 @@ pub enum Mode {
     NoWait,
 }
 
-/// The states of a run. Those from `Pending` to `Timers` follow each other in every turn;
+/// The stages of a run. Those from `Pending` to `Timers` follow each other in every turn;
 /// polling itself happens on the way from `Prepare` to `Io`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum Stage {
     Enter,
     TimersFirst,
     Turn,
@@ -63,29 +67,34 @@ enum State {
     Check,
     Closing,
     Timers,
+    /// As `Io`, where a reader has had the loop recorded since this step of the run began.
+    FirstRecorded,
+    /// The run is over, and nothing is alive.
     Done,
+    /// The run is over, and something is alive.
+    DoneAlive,
 }
 
-/// How often a full buffer of events makes the loop poll again in the same turn.
+/// How often a full batch of events makes the loop poll again in the same turn.
 const MAX_POLLS: u32 = 48;
 
 /// How many rounds of pending callbacks may follow one poll.
 const MAX_PENDING_ROUNDS: u32 = 8;
 
 /// A run in progress. It borrows nothing; give it to [`Engine::next`] until that is over.
+///
+/// Its phase is its own, since a run that begins within another goes through all phases while the
+/// other stays where it is.
 #[derive(Debug)]
 pub struct Run {
     mode: Mode,
-    state: State,
-    /// The source that a phase of sources is at.
+    stage: Stage,
+    /// The source that the stage `Sources` is at.
     source: Source,
-    alive: bool,
+    /// How many polls, or rounds of pending callbacks, may still follow in this stage.
+    left: u32,
+    /// Whether this turn began with nothing to do but to wait.
     may_sleep: bool,
-    /// Pending callbacks left in this round.
-    round: usize,
-    /// Rounds that may follow.
-    rounds_left: u32,
-    polls: u32,
     /// Whether a callback has begun of which the [probe](crate::Probe) has not been told the end.
     pub(crate) in_callback: bool,
 }
@@ -95,13 +104,10 @@ impl Run {
     pub fn new(mode: Mode) -> Run {
         Run {
             mode,
-            state: State::Enter,
+            stage: Stage::Enter,
             source: Source::FIRST,
-            alive: false,
+            left: 0,
             may_sleep: false,
-            round: 0,
-            rounds_left: 0,
-            polls: 0,
             in_callback: false,
         }
     }
@@ -111,39 +117,43 @@ impl Run {
     }
 
     pub(crate) fn has_begun(&self) -> bool {
-        self.state != State::Enter
+        self.stage != Stage::Enter
     }
 
     /// The phase that has handed out the last event; `None` before the first and when the run is over.
     pub fn phase(&self) -> Option<Phase> {
-        match self.state {
-            State::TimersFirst | State::Timers => Some(Phase::Timers),
-            State::Pending | State::PendingAgain => Some(Phase::Pending),
-            State::Idle => Some(Phase::Idle),
-            State::Prepare => Some(Phase::Prepare),
-            State::Io | State::Sources => Some(Phase::Poll),
-            State::Check => Some(Phase::Check),
-            State::Closing => Some(Phase::Closing),
-            State::Enter | State::Turn | State::Done => None,
+        match self.stage {
+            Stage::TimersFirst | Stage::Timers => Some(Phase::Timers),
+            Stage::Pending | Stage::PendingAgain => Some(Phase::Pending),
+            Stage::Idle => Some(Phase::Idle),
+            Stage::Prepare => Some(Phase::Prepare),
+            Stage::Io | Stage::Sources | Stage::FirstRecorded => Some(Phase::Poll),
+            Stage::Check => Some(Phase::Check),
+            Stage::Closing => Some(Phase::Closing),
+            Stage::Enter | Stage::Turn | Stage::Done | Stage::DoneAlive => None,
         }
     }
 
     /// The turn that the last event was handed out in, if so many have polled: a turn is counted as
     /// it polls.
     pub(crate) fn turn(&self, polled: u64) -> u64 {
-        let is_before_poll = matches!(self.state, State::Pending | State::Idle | State::Prepare);
+        let is_before_poll = matches!(self.stage, Stage::Pending | Stage::Idle | Stage::Prepare);
         polled + u64::from(is_before_poll)
     }
 
-    /// Allows for so many rounds of pending callbacks.
-    fn begin_rounds(&mut self, rounds: u32) {
-        self.round = 0;
-        self.rounds_left = rounds;
+    /// Whether the poll of this turn may sleep, as far as the run is concerned.
+    #[inline]
+    pub(crate) fn may_poll_sleep(&self) -> bool {
+        match self.mode {
+            Mode::Default => true,
+            Mode::Once => self.may_sleep,
+            Mode::NoWait => false,
+        }
     }
 
     /// After the run is over: whether something in the loop is still alive.
     pub fn alive(&self) -> bool {
-        self.alive
+        self.stage == Stage::DoneAlive
     }
 }
 
@@ -152,7 +162,7 @@ impl Engine {
     /// engine is kept, so the callback may do with it what it likes.
     #[inline]
     pub fn next(&mut self, run: &mut Run) -> Option<Event> {
-        match self.driver.probe {
+        match self.driver.observed {
             None => self.step(run),
             Some(_) => self.next_observed(run),
         }
@@ -161,71 +171,110 @@ impl Engine {
     /// Goes on with the run up to the next thing to call.
     #[inline]
     pub(crate) fn step(&mut self, run: &mut Run) -> Option<Event> {
-        while run.state != State::Done {
-            let event = match run.state {
-                State::TimersFirst | State::Timers => self.fire_timer().map(Event::Timer),
-                State::Pending | State::PendingAgain => self.next_pending(run),
-                State::Idle => self.idle.next(&self.handles).map(Event::Idle),
-                State::Prepare => self.prepare.next(&self.handles).map(Event::Prepare),
-                State::Io => self.next_io(run),
-                State::Sources => self.next_of(run.source),
-                State::Check => self.check.next(&self.handles).map(Event::Check),
-                State::Closing => self.finish_next_close(),
-                State::Enter | State::Turn | State::Done => None,
+        loop {
+            let event = match run.stage {
+                Stage::TimersFirst | Stage::Timers => self.fire_timer().map(Event::Timer),
+                Stage::Pending | Stage::PendingAgain => self.next_pending(run),
+                Stage::Idle => self.idle.next(&self.handles).map(Event::Idle),
+                Stage::Prepare => self.prepare.next(&self.handles).map(Event::Prepare),
+                Stage::Io => self.next_io(run),
+                Stage::Sources => self.next_of(run.source),
+                Stage::Check => self.check.next(&self.handles).map(Event::Check),
+                Stage::Closing => self.finish_next_close(),
+                Stage::Turn => {
+                    run.stage = self.turn(run);
+                    continue;
+                }
+                Stage::Enter => None,
+                Stage::FirstRecorded => {
+                    run.stage = Stage::Io;
+                    return self.next_observed(run);
+                }
+                Stage::Done | Stage::DoneAlive => return None,
             };
             if event.is_some() {
                 return event;
             }
-            run.state = self.following(run);
+            run.stage = self.following(run);
         }
-        None
     }
 
-    /// What comes after a phase that has nothing more to hand out, opened. Phases in which
+    /// Opens the phase after one that has nothing more to hand out. Phases in which
     /// there is nothing to do are passed over.
-    fn following(&mut self, run: &mut Run) -> State {
-        match run.state {
-            State::Enter => self.enter(run),
-            State::TimersFirst | State::Turn => self.turn(run),
-            State::Pending => self.open_idle(run),
-            State::Idle => self.open_prepare(run),
-            State::Prepare => self.open_io(run),
-            State::Io => self.open_sources(run),
-            State::Sources => self.open_next_source(run, run.source.following()),
-            State::PendingAgain => self.open_check(run),
-            State::Check => self.open_closing(run),
-            State::Closing => self.open_timers(run),
-            State::Timers => self.end_turn(run),
-            State::Done => State::Done,
+    fn following(&mut self, run: &mut Run) -> Stage {
+        match run.stage {
+            Stage::Enter => self.enter(run),
+            Stage::TimersFirst | Stage::Turn => self.turn(run),
+            Stage::Pending => self.open_idle(run),
+            Stage::Idle => self.open_prepare(run),
+            Stage::Prepare => self.open_io(run),
+            Stage::Io => self.open_sources(run),
+            Stage::Sources => self.open_next_source(run, run.source.following()),
+            Stage::PendingAgain => self.open_check(run),
+            Stage::Check => self.open_closing(run),
+            Stage::Closing => self.open_timers(run),
+            Stage::Timers => self.end_turn(run),
+            Stage::FirstRecorded | Stage::Done | Stage::DoneAlive => run.stage,
         }
     }
 
-    fn open_idle(&mut self, run: &mut Run) -> State {
+    fn open_idle(&mut self, run: &mut Run) -> Stage {
         match self.idle.begin(&self.handles) {
-            true => State::Idle,
+            true => Stage::Idle,
             false => self.open_prepare(run),
         }
     }
 
     #[inline]
-    fn open_prepare(&mut self, run: &mut Run) -> State {
+    fn open_prepare(&mut self, run: &mut Run) -> Stage {
         match self.prepare.begin(&self.handles) {
-            true => State::Prepare,
+            true => Stage::Prepare,
             false => self.open_io(run),
         }
     }
 
     #[inline(never)]
-    fn open_io(&mut self, run: &mut Run) -> State {
-        self.poll_phase(run);
+    fn open_io(&mut self, run: &mut Run) -> Stage {
+        self.driver.begin_poll();
+        run.left = MAX_POLLS - 1;
+        if self.driver.wanted.load(Relaxed) != 0 {
+            return self.open_io_for_readers(run, false);
+        }
+        match self.poll(run) {
+            Waited::Done => self.open_polled(run),
+            Waited::IsAsked => self.open_io_for_readers(run, true),
+        }
+    }
+
+    #[inline]
+    fn open_polled(&mut self, run: &mut Run) -> Stage {
         match self.driver.has_batch() || !self.in_hand.is_nothing() {
-            true => State::Io,
+            true => Stage::Io,
             false => self.open_sources(run),
         }
     }
 
-    /// What has come to the sources follows the descriptors.
-    fn open_sources(&mut self, run: &mut Run) -> State {
+    /// As [`Engine::open_io`], for a loop that is recorded or is to be. A loop that a reader wakes
+    /// does what it is asked for, and sleeps on.
+    #[cold]
+    #[inline(never)]
+    fn open_io_for_readers(&mut self, run: &mut Run, mut has_polled: bool) -> Stage {
+        let was_observed = self.driver.observed.is_some();
+        loop {
+            self.record_turn(run, has_polled);
+            if self.poll(run) == Waited::Done {
+                break;
+            }
+            has_polled = true;
+        }
+        match was_observed || self.driver.observed.is_none() {
+            true => self.open_polled(run),
+            false => Stage::FirstRecorded,
+        }
+    }
+
+    /// The events of sources follow those of descriptors.
+    fn open_sources(&mut self, run: &mut Run) -> Stage {
         match self.driver.sources.have_news() || self.driver.has_pending() {
             true => self.open_next_source(run, Some(Source::FIRST)),
             false => self.open_check(run),
@@ -234,72 +283,76 @@ impl Engine {
 
     /// The first source, of those from `source` on, that has something to hand out. Pending callbacks
     /// follow the last one.
-    fn open_next_source(&mut self, run: &mut Run, source: Option<Source>) -> State {
+    fn open_next_source(&mut self, run: &mut Run, source: Option<Source>) -> Stage {
         if let Some(source) = source.and_then(|source| self.driver.collect_from(source)) {
             run.source = source;
-            return State::Sources;
+            return Stage::Sources;
         }
-        run.begin_rounds(MAX_PENDING_ROUNDS);
-        State::PendingAgain
+        run.left = MAX_PENDING_ROUNDS;
+        Stage::PendingAgain
     }
 
     #[inline]
-    fn open_check(&mut self, run: &mut Run) -> State {
+    fn open_check(&mut self, run: &mut Run) -> Stage {
         match self.check.begin(&self.handles) {
-            true => State::Check,
+            true => Stage::Check,
             false => self.open_closing(run),
         }
     }
 
-    fn open_closing(&mut self, run: &mut Run) -> State {
+    fn open_closing(&mut self, run: &mut Run) -> Stage {
         self.begin_closing();
         match self.closing_now {
             NIL => self.open_timers(run),
-            _ => State::Closing,
+            _ => Stage::Closing,
         }
     }
 
     #[inline(never)]
-    fn open_timers(&mut self, run: &mut Run) -> State {
+    fn open_timers(&mut self, run: &mut Run) -> Stage {
         self.update_time();
         match self.collect_due_timers() {
-            true => State::Timers,
+            true => Stage::Timers,
             false => self.end_turn(run),
         }
     }
 
-    fn end_turn(&mut self, run: &mut Run) -> State {
-        run.alive = self.is_alive();
-        match run.mode {
-            Mode::Default => State::Turn,
-            Mode::Once | Mode::NoWait => self.finish(),
+    fn end_turn(&mut self, run: &mut Run) -> Stage {
+        if run.mode == Mode::Default && self.is_alive() {
+            return Stage::Turn;
+        }
+        self.finish();
+        match self.is_alive() {
+            true => Stage::DoneAlive,
+            false => Stage::Done,
         }
     }
 
-    fn enter(&mut self, run: &mut Run) -> State {
+    fn enter(&mut self, run: &mut Run) -> Stage {
         self.driver.begin_run(run.mode != Mode::NoWait);
-        run.alive = self.is_alive();
-        if !run.alive {
+        if !self.is_alive() {
             self.update_time();
-        } else if run.mode == Mode::Default && !self.stop_requested {
+            self.finish();
+            return Stage::Done;
+        }
+        if run.mode == Mode::Default && !self.stop_requested {
             // These timers run on behalf of a loop that was alive when the run began, and
             // it takes its turn even if they leave nothing alive.
             self.update_time();
             self.collect_due_timers();
-            return State::TimersFirst;
+            return Stage::TimersFirst;
         }
-        State::Turn
+        Stage::Turn
     }
 
-    fn finish(&mut self) -> State {
+    fn finish(&mut self) {
         self.stop_requested = false;
         self.driver.end_run();
-        State::Done
     }
 
-    /// Says that a run will not be gone on with, as when a callback has panicked. A program that waits for
-    /// our [descriptor](Engine::backend_fd) hears of what is sent from now on, and of what the run
-    /// had taken and not handed out yet.
+    /// Ends a run in the middle, as when a callback has panicked. From now on senders make our
+    /// [descriptor](Engine::backend_fd) readable for a program that waits for it; and if the run
+    /// has left events that it had not handed out yet, the descriptor is readable at once.
     #[cold]
     pub fn give_up_run(&mut self) {
         self.driver.cross(Boundary::RunEnds);
@@ -310,59 +363,36 @@ impl Engine {
     }
 
     /// Decides whether to take a turn and opens it.
-    fn turn(&mut self, run: &mut Run) -> State {
-        if !run.alive || self.stop_requested {
-            return self.finish();
+    fn turn(&mut self, run: &mut Run) -> Stage {
+        if self.stop_requested {
+            self.finish();
+            return Stage::DoneAlive;
         }
-        run.may_sleep = !self.driver.has_pending() && self.idle.is_empty(&self.handles);
-        match self.driver.pending_len() == 0 && self.in_hand.is_nothing() {
-            true => self.open_idle(run),
-            false => {
-                run.begin_rounds(1);
-                State::Pending
+        let has_pending = self.driver.has_pending();
+        run.may_sleep = !has_pending && self.idle.is_empty(&self.handles);
+        match has_pending || !self.in_hand.is_nothing() {
+            true => {
+                run.left = 1;
+                Stage::Pending
             }
+            false => self.open_idle(run),
         }
     }
 
-    /// The next of the pending callbacks that were queued when the round began, or when the next
-    /// one does.
+    /// The next of the pending callbacks that were queued when the round began. When all of these
+    /// have been called, the next round begins.
     #[inline(never)]
     fn next_pending(&mut self, run: &mut Run) -> Option<Event> {
         let mut event = self.go_on();
         while event.is_none() {
-            if run.round == 0 {
-                run.rounds_left = run.rounds_left.checked_sub(1)?;
-                run.round = self.driver.pending_len();
-            }
-            run.round = run.round.checked_sub(1)?;
-            let (watcher, owner, why) = self.driver.next_pending()?;
-            match owner {
-                Owner::Poll(index) => {
-                    if let Pending::Refused(error) = why {
-                        event = Some(self.poll_event(watcher, index, Err(error)));
-                    }
+            let Some((watcher, owner, why)) = self.driver.next_pending() else {
+                run.left = run.left.checked_sub(1)?;
+                if !self.driver.begin_pending() {
+                    return None;
                 }
-                Owner::Process(process) => {
-                    if let Pending::Refused(error) = why {
-                        self.process_ready(process, Err(error));
-                    }
-                }
-                Owner::FileWatcher => {
-                    if let Pending::Refused(error) = why {
-                        self.file_watcher_refused(error);
-                    }
-                    self.in_hand = InHand::FileEvents;
-                    event = self.go_on();
-                }
-                Owner::Stream(stream) => {
-                    self.in_hand = InHand::Stream(self.stream_pending(stream, why));
-                    event = self.go_on();
-                }
-                Owner::Udp(udp) => {
-                    self.in_hand = InHand::Udp(self.udp_pending(udp, why));
-                    event = self.go_on();
-                }
-            }
+                continue;
+            };
+            event = self.begin_turn(watcher, owner, Occasion::Pending(why));
         }
         event
     }
@@ -382,19 +412,17 @@ impl Engine {
         self.next_timer_in()
     }
 
-    fn poll_phase(&mut self, run: &mut Run) {
-        let sleeps = match run.mode {
-            Mode::Default => true,
-            Mode::Once => run.may_sleep,
-            Mode::NoWait => false,
+    /// Waits for events for as long as the run may.
+    #[inline(always)]
+    fn poll(&mut self, run: &Run) -> Waited {
+        let mut timeout = match run.may_poll_sleep() {
+            true => self.poll_timeout(),
+            false => Some(0),
         };
-        let mut timeout = if sleeps { self.poll_timeout() } else { Some(0) };
         if timeout != Some(0) && self.has_undelivered() {
             timeout = Some(0);
         }
-        self.driver.count_turn();
-        run.polls = 1;
-        self.driver.wait(timeout);
+        self.driver.wait(timeout)
     }
 
     /// Whether a run that was given up, or that waits for this one to end, has taken something that it has
@@ -406,37 +434,21 @@ impl Engine {
 
     /// The next event of the batch. A full batch is followed by another.
     ///
-    /// It is a call, so that what it needs is not made ready for each timer.
+    /// It is not inlined, so that a timer does not pay for the registers that it saves.
     #[inline(never)]
     fn next_io(&mut self, run: &mut Run) -> Option<Event> {
         let mut event = self.go_on();
         while event.is_none() {
             let Some((watcher, owner, ready)) = self.driver.next_ready() else {
-                if !self.driver.is_batch_full() || run.polls == MAX_POLLS {
+                if !self.driver.is_batch_full() || run.left == 0 {
                     self.driver.end_batch();
                     return None;
                 }
-                run.polls += 1;
+                run.left -= 1;
                 self.driver.wait(Some(0));
                 continue;
             };
-            match owner {
-                Owner::Poll(index) => event = Some(self.poll_event(watcher, index, Ok(ready))),
-                Owner::Process(process) => self.process_ready(process, Ok(ready)),
-                Owner::FileWatcher => {
-                    self.file_watcher_ready();
-                    self.in_hand = InHand::FileEvents;
-                    event = self.go_on();
-                }
-                Owner::Stream(stream) => {
-                    self.in_hand = InHand::Stream(self.stream_ready(stream, ready));
-                    event = self.go_on();
-                }
-                Owner::Udp(udp) => {
-                    self.in_hand = InHand::Udp(self.udp_ready(udp, ready));
-                    event = self.go_on();
-                }
-            }
+            event = self.begin_turn(watcher, owner, Occasion::Ready(ready));
         }
         event
     }

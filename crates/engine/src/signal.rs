@@ -11,17 +11,18 @@
 //! A one-shot watcher stops after its callback, unless the callback has started it again:
 //! [`Engine::signal_settle`].
 
+use crate::driver::Sources;
 use crate::engine::Engine;
 use crate::event::{Event, Token};
 use crate::handle::Kind;
+use crate::list::{Links, List, linked};
 use crate::slab::{Key, Slab};
 use blacklight_sys::Errno;
-use blacklight_sys::signal::Subscription;
-use std::collections::VecDeque;
+use blacklight_sys::signal::{SIGCHLD, Subscription};
 
-/// What a signal watcher serves.
+/// The recipient of a watcher's signals.
 #[derive(Clone, Copy, Debug)]
-enum Owner {
+enum Recipient {
     /// A handle, by its index.
     Handle(u32),
     /// The loop's own children; see `process.rs`.
@@ -29,8 +30,8 @@ enum Owner {
 }
 
 #[derive(Debug)]
-struct Watcher {
-    owner: Owner,
+struct SignalWatch {
+    recipient: Recipient,
     signum: i32,
     one_shot: bool,
     /// Unique to each start; zero while stopped.
@@ -38,32 +39,45 @@ struct Watcher {
     /// The count of the last signal delivered, and of the last one to deliver in this turn.
     seen: u32,
     until: u32,
-    /// In the queue of watchers that are due.
-    queued: bool,
+    /// In the list of watchers that are due, at `links`.
+    is_due: bool,
+    links: Links,
 }
+
+linked!(SignalWatch, links);
 
 /// The signal watchers of a loop.
 #[derive(Debug)]
 pub(crate) struct Signals {
     /// Made when the first watcher is started.
     subscription: Option<Subscription>,
-    slab: Slab<Watcher>,
+    slab: Slab<SignalWatch>,
     /// Signal number, order and index of each started watcher, sorted.
     started: Vec<(i32, u64, u32)>,
-    /// Order and index of watchers with signals to deliver. Some may have been stopped since.
-    due: VecDeque<(u64, u32)>,
+    /// Watchers with signals to deliver.
+    due: List,
     orders: u64,
     /// The one-shot watcher whose callback is running.
     settling: Option<(u64, u32)>,
 }
 
 impl Signals {
+    /// The signal that a watcher waits for, or -1.
+    pub(crate) fn signum(&self, watcher: u32) -> i32 {
+        let watcher = &self.slab[watcher];
+        if watcher.order == 0 {
+            -1
+        } else {
+            watcher.signum
+        }
+    }
+
     pub(crate) fn new() -> Signals {
         Signals {
             subscription: None,
             slab: Slab::new(),
             started: Vec::new(),
-            due: VecDeque::new(),
+            due: List::EMPTY,
             orders: 0,
             settling: None,
         }
@@ -71,7 +85,7 @@ impl Signals {
 
     /// Whether a signal has been caught and not been collected.
     #[inline]
-    pub(crate) fn has_pending(&self) -> bool {
+    pub(crate) fn has_caught(&self) -> bool {
         self.subscription
             .as_ref()
             .is_some_and(Subscription::has_pending)
@@ -83,15 +97,16 @@ impl Signals {
         !self.due.is_empty() || self.settling.is_some()
     }
 
-    fn insert(&mut self, owner: Owner) -> Result<u32, Errno> {
-        let watcher = Watcher {
-            owner,
+    fn insert(&mut self, recipient: Recipient) -> Result<u32, Errno> {
+        let watcher = SignalWatch {
+            recipient,
             signum: 0,
             one_shot: false,
             order: 0,
             seen: 0,
             until: 0,
-            queued: false,
+            is_due: false,
+            links: Links::NONE,
         };
         Ok(self.slab.insert(watcher)?.index)
     }
@@ -99,9 +114,6 @@ impl Signals {
     /// Starts a stopped watcher.
     fn start(&mut self, index: u32, signum: i32, one_shot: bool) -> Result<(), Errno> {
         self.started.try_reserve(1)?;
-        let places = self.started.len() + 1;
-        self.due
-            .try_reserve(places.saturating_sub(self.due.len()))?;
         let subscription = self.subscription.as_ref().ok_or(Errno::EINVAL)?;
         let caught = subscription.add(signum, one_shot)?;
         self.orders += 1;
@@ -109,7 +121,7 @@ impl Signals {
         let watcher = &mut self.slab[index];
         debug_assert_eq!(watcher.order, 0, "a watcher is started twice");
         (watcher.signum, watcher.one_shot, watcher.order) = (signum, one_shot, order);
-        (watcher.seen, watcher.until, watcher.queued) = (caught, caught, false);
+        (watcher.seen, watcher.until) = (caught, caught);
         let place = self
             .started
             .partition_point(|entry| *entry < (signum, order, index));
@@ -142,25 +154,34 @@ impl Signals {
         if entry.1 == 0 {
             return;
         }
+        if std::mem::take(&mut watcher.is_due) {
+            self.due.remove(&mut self.slab, index);
+        }
         if let Ok(place) = self.started.binary_search(&entry) {
             self.started.remove(place);
         }
         if let Some(subscription) = &self.subscription {
-            subscription.remove(watcher.signum, watcher.one_shot);
+            subscription.remove(entry.0, self.slab[index].one_shot);
         }
+    }
+
+    /// Stops a watcher and forgets it.
+    pub(crate) fn remove(&mut self, index: u32) {
+        self.stop(index);
+        self.slab.remove(index);
     }
 
     /// Queues the watchers of the signals that have been caught. Returns whether there were any.
     #[inline]
     pub(crate) fn collect(&mut self) -> bool {
-        let has_pending = self.has_pending();
-        if has_pending {
-            self.collect_pending();
+        let has_caught = self.has_caught();
+        if has_caught {
+            self.collect_caught();
         }
-        has_pending
+        has_caught
     }
 
-    fn collect_pending(&mut self) {
+    fn collect_caught(&mut self) {
         let Some(subscription) = &self.subscription else {
             return;
         };
@@ -170,43 +191,51 @@ impl Signals {
             let watchers = self.started[first..]
                 .iter()
                 .take_while(|entry| entry.0 == signum);
-            for &(_, order, index) in watchers {
+            for &(_, _, index) in watchers {
                 let watcher = &mut self.slab[index];
                 watcher.until = caught;
-                if watcher.seen != caught && !watcher.queued {
-                    watcher.queued = true;
-                    self.due.push_back((order, index));
+                if watcher.seen != caught && !std::mem::replace(&mut watcher.is_due, true) {
+                    self.due.push_back(&mut self.slab, index);
                 }
             }
         }
     }
 
-    /// The next signal to deliver, and its watcher's owner. Watchers with several signals take
+    /// The next signal to deliver, and its recipient. Watchers with several signals take
     /// turns.
-    fn next(&mut self) -> Option<(Owner, i32)> {
-        while let Some((order, index)) = self.due.pop_front() {
+    fn next(&mut self) -> Option<(Recipient, i32)> {
+        while let Some(index) = self.due.pop_front(&mut self.slab) {
             let watcher = &mut self.slab[index];
-            if watcher.order != order {
-                continue;
-            }
-            watcher.queued = false;
+            watcher.is_due = false;
             if watcher.seen == watcher.until {
                 continue;
             }
-            watcher.seen = match watcher.owner {
-                Owner::Handle(_) => watcher.seen.wrapping_add(1),
+            watcher.seen = match watcher.recipient {
+                Recipient::Handle(_) => watcher.seen.wrapping_add(1),
                 // One examination of the children serves all of their signals.
-                Owner::Children => watcher.until,
+                Recipient::Children => watcher.until,
             };
+            let delivered = (watcher.recipient, watcher.signum);
             if watcher.one_shot {
-                self.settling = Some((order, index));
+                self.settling = Some((watcher.order, index));
             } else if watcher.seen != watcher.until {
-                watcher.queued = true;
-                self.due.push_back((order, index));
+                watcher.is_due = true;
+                self.due.push_back(&mut self.slab, index);
             }
-            return Some((watcher.owner, watcher.signum));
+            return Some(delivered);
         }
         None
+    }
+
+    /// The one-shot handle whose callback was called last, and its watcher, if the callback has
+    /// neither started nor stopped the handle.
+    fn take_settling(&mut self) -> Option<(u32, u32)> {
+        let (order, index) = self.settling.take()?;
+        let watcher = &self.slab[index];
+        match watcher.recipient {
+            Recipient::Handle(handle) if watcher.order == order => Some((handle, index)),
+            _ => None,
+        }
     }
 
     /// In the child of a fork: discards signals that were caught before, which are the parent's.
@@ -215,12 +244,12 @@ impl Signals {
             return;
         };
         subscription.fork();
-        self.due.clear();
+        self.due = List::EMPTY;
         for &(signum, _, index) in &self.started {
             let watcher = &mut self.slab[index];
             watcher.seen = subscription.inherited(signum);
             watcher.until = watcher.seen;
-            watcher.queued = false;
+            watcher.is_due = false;
         }
     }
 
@@ -236,15 +265,39 @@ impl Signals {
     }
 }
 
+impl Sources {
+    /// Makes the inbox in which the process's handler counts signals, if there is none yet.
+    fn subscribe(&mut self) -> Result<(), Errno> {
+        if self.signals.subscription.is_none() {
+            let waker = self.receiver.mailbox.waker.clone();
+            self.signals.subscription = Some(Subscription::new(waker)?);
+        }
+        Ok(())
+    }
+
+    /// Starts watching for SIGCHLD, without a handle. Returns the watcher.
+    pub(crate) fn start_child_signal(&mut self) -> Result<u32, Errno> {
+        self.subscribe()?;
+        let watcher = self.signals.insert(Recipient::Children)?;
+        self.signals
+            .start(watcher, SIGCHLD, false)
+            .inspect_err(|_| self.signals.remove(watcher))?;
+        Ok(watcher)
+    }
+}
+
 impl Engine {
+    fn signals(&mut self) -> &mut Signals {
+        &mut self.driver.sources.signals
+    }
+
     /// Makes a signal handle, stopped.
     pub fn signal_init(&mut self, token: Token) -> Result<Key, Errno> {
-        let watcher = self.driver.sources.signals.insert(Owner::Handle(0))?;
+        let watcher = self.signals().insert(Recipient::Handle(0))?;
         let key = self
-            .handles
-            .insert(Kind::Signal(watcher), token)
-            .inspect_err(|_| self.driver.sources.signals.slab.remove(watcher))?;
-        self.driver.sources.signals.slab[watcher].owner = Owner::Handle(key.index);
+            .make_handle(Kind::Signal(watcher), token)
+            .inspect_err(|_| self.signals().remove(watcher))?;
+        self.signals().slab[watcher].recipient = Recipient::Handle(key.index);
         Ok(key)
     }
 
@@ -256,14 +309,6 @@ impl Engine {
         }
     }
 
-    fn subscribe(&mut self) -> Result<(), Errno> {
-        if self.driver.sources.signals.subscription.is_none() {
-            let waker = self.driver.sources.receiver.mailbox.waker.clone();
-            self.driver.sources.signals.subscription = Some(Subscription::new(waker)?);
-        }
-        Ok(())
-    }
-
     /// Watches for a signal, in place of the one watched before. A one-shot handle fires once.
     /// `EINVAL` if there is no such signal or it cannot be caught; the handle is stopped then,
     /// unless the number was zero.
@@ -272,17 +317,12 @@ impl Engine {
         if signum == 0 {
             return Err(Errno::EINVAL);
         }
-        if self.handles.is_active(index)
-            && self.driver.sources.signals.slab[watcher].signum == signum
-        {
-            return self.driver.sources.signals.rearm(watcher, one_shot);
+        if self.handles.is_active(index) && self.signals().signum(watcher) == signum {
+            return self.signals().rearm(watcher, one_shot);
         }
-        self.subscribe()?;
+        self.driver.sources.subscribe()?;
         self.stop_signal(index, watcher);
-        self.driver
-            .sources
-            .signals
-            .start(watcher, signum, one_shot)?;
+        self.signals().start(watcher, signum, one_shot)?;
         self.handles.set_active(index, true);
         Ok(())
     }
@@ -295,59 +335,37 @@ impl Engine {
     }
 
     fn stop_signal(&mut self, index: u32, watcher: u32) {
-        self.driver.sources.signals.stop(watcher);
+        self.signals().stop(watcher);
         self.handles.set_active(index, false);
     }
 
     pub(crate) fn release_signal(&mut self, index: u32, watcher: u32) {
-        self.stop_signal(index, watcher);
-        self.driver.sources.signals.slab.remove(watcher);
-    }
-
-    /// Starts watching for SIGCHLD, without a handle. Returns the watcher.
-    pub(crate) fn start_child_signal(&mut self) -> Result<u32, Errno> {
-        self.subscribe()?;
-        let watcher = self.driver.sources.signals.insert(Owner::Children)?;
-        self.driver
-            .sources
-            .signals
-            .start(watcher, blacklight_sys::signal::SIGCHLD, false)
-            .inspect_err(|_| self.driver.sources.signals.slab.remove(watcher))?;
-        Ok(watcher)
-    }
-
-    pub(crate) fn stop_child_signal(&mut self, watcher: u32) {
-        self.driver.sources.signals.stop(watcher);
-        self.driver.sources.signals.slab.remove(watcher);
+        self.signals().remove(watcher);
+        self.handles.set_active(index, false);
     }
 
     /// Stops the one-shot handle whose callback was called last, unless the callback has started
     /// or stopped it. Returns its token if it did. [`Engine::next`] does the same; this is for
     /// front ends whose users inspect the handle before that.
     pub fn signal_settle(&mut self) -> Option<Token> {
-        let (order, watcher) = self.driver.sources.signals.settling.take()?;
-        let entry = &self.driver.sources.signals.slab[watcher];
-        match entry.owner {
-            Owner::Handle(index) if entry.order == order => {
-                self.stop_signal(index, watcher);
-                Some(self.handles[index].token)
-            }
-            _ => None,
-        }
+        let (index, watcher) = self.signals().take_settling()?;
+        self.stop_signal(index, watcher);
+        Some(self.handles[index].token)
     }
 
     /// Delivers the next signal.
     pub(crate) fn next_signal(&mut self) -> Option<Event> {
         self.signal_settle();
-        while let Some((owner, signum)) = self.driver.sources.signals.next() {
-            match owner {
-                Owner::Handle(index) => {
-                    if signum == blacklight_sys::signal::SIGCHLD {
-                        self.reap_children();
+        while let Some((recipient, signum)) = self.signals().next() {
+            let processes = &mut self.driver.sources.processes;
+            match recipient {
+                Recipient::Handle(index) => {
+                    if signum == SIGCHLD {
+                        processes.reap();
                     }
                     return Some(Event::Signal(self.handles[index].token, signum));
                 }
-                Owner::Children => self.examine_children(),
+                Recipient::Children => processes.examine(),
             }
         }
         None

@@ -159,6 +159,13 @@ impl<T> Slab<T> {
         (slot.generation == key.generation && slot.is_occupied()).then_some(key.index)
     }
 
+    /// The key of the entry at this index, if there is one.
+    pub(crate) fn key_at(&self, index: u32) -> Option<Key> {
+        let slot = self.slots.get(index as usize)?;
+        let generation = slot.generation;
+        slot.is_occupied().then_some(Key { index, generation })
+    }
+
     /// Starts a tour of the entries.
     pub(crate) fn tour(&self) -> Tour {
         Tour {

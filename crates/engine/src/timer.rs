@@ -25,6 +25,13 @@ pub(crate) struct Timer {
     pub(crate) start: u32,
 }
 
+impl Timer {
+    /// The interval.
+    pub(crate) fn repeat_ns(&self) -> u64 {
+        self.repeat_ms.saturating_mul(NS_PER_MS)
+    }
+}
+
 impl Engine {
     fn timer(&self, index: u32) -> Result<&Timer, Errno> {
         match &self.handles[index].kind {
@@ -43,7 +50,7 @@ impl Engine {
     /// Makes a timer, stopped.
     #[inline]
     pub fn timer_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::Timer(Timer::default()), token)
+        self.make_handle(Kind::Timer(Timer::default()), token)
     }
 
     /// Starts or restarts a timer: it fires `timeout_ms` after the loop's cached time, and then
@@ -172,7 +179,8 @@ impl Engine {
         self.handles.phase_remove(index);
         let timer = self.timer_mut(index).ok()?;
         timer.start = 0;
-        let repeat_ms = timer.repeat_ms;
+        let (due_ns, repeat_ms) = (timer.due_ns, timer.repeat_ms);
+        self.fired_due_ns = due_ns;
         if repeat_ms != 0 {
             self.arm_timer(index, repeat_ms);
         }

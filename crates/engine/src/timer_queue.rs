@@ -56,9 +56,9 @@ pub(crate) struct TimerQueue {
     live: usize,
     /// The number of the last start.
     start: u32,
-    /// The anchor of the run to which a timer was last added, and the end of that run: most timers
-    /// that start in one turn are due at the same time.
-    last: (u32, u64),
+    /// The run to which a timer was last added: most timers that start in one turn are due at the
+    /// same time.
+    last: usize,
     /// No timer is due before this. If `is_exact`, a timer is due then.
     next_ns: Option<u64>,
     is_exact: bool,
@@ -95,7 +95,7 @@ impl TimerQueue {
             *run = handles.anchor()?;
         }
         Ok(TimerQueue {
-            last: (runs[0], 0),
+            last: 0,
             runs,
             ends_ns: [0; RUNS],
             heap: Heap::default(),
@@ -117,9 +117,9 @@ impl TimerQueue {
         timer.due_ns = due_ns;
         timer.start = start;
         self.next_ns = Some(self.next_ns.map_or(due_ns, |next| next.min(due_ns)));
-        match self.last {
-            (run, end_ns) if end_ns == due_ns => handles.phase_append(run, index),
-            _ => self.push_slow(handles, index, due_ns, start),
+        match self.ends_ns[self.last] == due_ns {
+            true => handles.phase_append(self.runs[self.last], index),
+            false => self.push_slow(handles, index, due_ns, start),
         }
     }
 
@@ -128,7 +128,7 @@ impl TimerQueue {
     fn push_slow(&mut self, handles: &mut Handles, index: u32, due_ns: u64, start: u32) {
         if let Some(run) = self.run_for(handles, due_ns) {
             self.ends_ns[run] = due_ns;
-            self.last = (self.runs[run], due_ns);
+            self.last = run;
             handles.phase_append(self.runs[run], index);
             return;
         }
@@ -470,6 +470,53 @@ mod tests {
         for seed in 1..40 {
             check(seed, [1, 3, 50, 100_000][seed as usize % 4]);
         }
+    }
+
+    /// Many restarts before the first is due, so that the ends of the runs are looked up again and
+    /// again.
+    #[test]
+    fn agrees_with_a_sorted_set_while_no_timer_is_due() {
+        for seed in 1..5_000 {
+            let mut random = Random(seed);
+            let mut bench = Bench::new();
+            let timers: Vec<u32> = (0..12).map(|_| bench.timer()).collect();
+            let mut model = BTreeSet::new();
+            for step in 0..100u64 {
+                let timer = timers[random.below(12) as usize];
+                model.retain(|&(_, _, other)| other != timer);
+                bench.remove(timer);
+                if random.below(10) > 0 {
+                    let due = 1 + random.below(12);
+                    bench.push(timer, due);
+                    model.insert((due, step, timer));
+                }
+            }
+            for now in 1..=12 {
+                let due = model.iter().filter(|&&(due, ..)| due == now);
+                let due: Vec<u32> = due.map(|&(.., timer)| timer).collect();
+                assert_eq!(bench.take_due(now), due, "seed {seed}, at {now}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_ends_earlier_by_now_takes_no_timer_of_its_old_end() {
+        let mut bench = Bench::new();
+        for due in [400, 300, 200, 50] {
+            let timer = bench.timer();
+            bench.push(timer, due);
+        }
+        let stopped = bench.timer();
+        bench.push(stopped, 100);
+        bench.remove(stopped);
+        let [early, old_end, between] = [20, 100, 70].map(|due| {
+            let timer = bench.timer();
+            bench.push(timer, due);
+            timer
+        });
+        assert_eq!(bench.take_due(20), [early]);
+        assert_eq!(bench.take_due(70).last(), Some(&between));
+        assert_eq!(bench.take_due(100), [old_end]);
     }
 
     #[test]

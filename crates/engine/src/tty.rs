@@ -20,6 +20,7 @@ use blacklight_sys::{Errno, RawFd};
 
 /// How a terminal processes input and output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum TtyMode {
     /// The settings before any change: line by line, with the kernel's editing and echo.
     Normal,

@@ -9,8 +9,8 @@ use crate::engine::Engine;
 use crate::event::Token;
 use crate::handle::Kind;
 use crate::mailbox::{
-    ASLEEP, CANCELLED, Cell, GENERATION, GROUP, Group, MARKED, Mailbox, SLEEPS, Segment, Sender,
-    Ticket, locate,
+    ASLEEP, CANCELLED, Cell, GENERATION, GROUP, Group, MARKED, Mailbox, REQUESTED, SLEEPS, Segment,
+    Sender, Ticket, locate,
 };
 use crate::slab::{Key, NIL};
 use blacklight_sys::Errno;
@@ -253,7 +253,9 @@ impl Receiver {
         if token.0 == RETIRED {
             return Err(Errno::EINVAL);
         }
-        let cell = self.allocate(token)?.cell;
+        let Ticket { cell, generation } = self.allocate(token)?;
+        let state = &self.cell(cell).state;
+        state.store(generation | REQUESTED, Relaxed);
         self.requests += 1;
         self.submitted = self.submitted.wrapping_add(1);
         Ok(cell)
@@ -265,7 +267,7 @@ impl Receiver {
         // The next request in this cell has another generation, and was not cancelled.
         let state = &self.cell(at).state;
         state.store(
-            (state.load(Relaxed) & !CANCELLED).wrapping_add(GENERATION),
+            (state.load(Relaxed) & !(CANCELLED | REQUESTED)).wrapping_add(GENERATION),
             Relaxed,
         );
         self.recycle(at);
@@ -316,6 +318,20 @@ impl Receiver {
         }
     }
 
+    /// Forgets requests that no thread of this process will complete, and frees their cells. The cells
+    /// stay taken if the program has submitted requests in this process already, since these are
+    /// still to be completed; that is as many cells as there are such requests.
+    fn forget_requests(&mut self) {
+        if self.place().is_none() {
+            for at in 0..self.cells {
+                if self.cell(at).state.load(Relaxed) & REQUESTED != 0 {
+                    self.free_request(at);
+                }
+            }
+        }
+        self.requests = 0;
+    }
+
     /// Gives a child process its own waker. Discards all sends, and all requests in progress,
     /// since the pool's threads exist in the parent only.
     pub(crate) fn fork(&mut self) -> Result<(), Errno> {
@@ -328,9 +344,10 @@ impl Receiver {
         let process = per_process::generation();
         if self.process != process {
             self.process = process;
+            while self.next_request().is_some() {}
             self.collect_requests();
             while self.next_request().is_some() {}
-            self.requests = 0;
+            self.forget_requests();
             self.unmark_all();
         }
         Ok(())
@@ -369,19 +386,23 @@ fn take_from_banks(segment: &Segment, first: u32, chain: &mut u32) {
 }
 
 impl Engine {
+    pub(crate) fn receiver(&mut self) -> &mut Receiver {
+        &mut self.driver.sources.receiver
+    }
+
     /// Makes an async handle, which is active at once. Its token must not be `u64::MAX`.
     pub fn async_init(&mut self, token: Token) -> Result<(Key, Ticket), Errno> {
         if token.0 == RETIRED {
             return Err(Errno::EINVAL);
         }
-        let ticket = self.driver.sources.receiver.allocate(token)?;
-        match self.handles.insert(Kind::Async(ticket), token) {
+        let ticket = self.receiver().allocate(token)?;
+        match self.make_handle(Kind::Async(ticket), token) {
             Ok(key) => {
                 self.handles.set_active(key.index, true);
                 Ok((key, ticket))
             }
             Err(error) => {
-                self.driver.sources.receiver.retire(ticket);
+                self.receiver().retire(ticket);
                 Err(error)
             }
         }
@@ -394,11 +415,11 @@ impl Engine {
 
     /// A sender to an async handle.
     pub fn async_sender(&self, ticket: Ticket) -> Sender {
-        Sender::new(self.driver.sources.receiver.mailbox.clone(), ticket)
+        Sender::new(self.mailbox().clone(), ticket)
     }
 
     pub(crate) fn retire_async(&mut self, index: u32, ticket: Ticket) {
-        self.driver.sources.receiver.retire(ticket);
+        self.receiver().retire(ticket);
         self.handles.set_active(index, false);
     }
 }
@@ -470,6 +491,26 @@ mod tests {
         receiver.collect();
         let delivered: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
         assert_eq!(delivered, [Token(1), Token(2)]);
+    }
+
+    #[test]
+    fn a_fork_frees_the_cells_of_requests_that_the_parent_runs() {
+        let mut receiver = Receiver::new().unwrap();
+        let handle = receiver.allocate(Token(1)).unwrap();
+        let request = |receiver: &mut Receiver| receiver.allocate_request(Token(2)).unwrap();
+        let [completed, cancelled, running] = [(); 3].map(|()| request(&mut receiver));
+        receiver.mailbox.complete(completed);
+        receiver.collect_requests();
+        receiver.cancel_request(cancelled);
+        receiver.process = receiver.process.wrapping_sub(1);
+        receiver.fork().unwrap();
+        assert_eq!((receiver.requests, receiver.collect_requests()), (0, 0));
+        let mut reused = [(); 3].map(|()| request(&mut receiver));
+        reused.sort_unstable();
+        assert_eq!(reused, [completed, cancelled, running]);
+        receiver.mailbox.send(handle);
+        receiver.collect();
+        assert_eq!(receiver.next(), Some(Token(1)), "handles keep their cells");
     }
 
     /// A sender is preempted after it has marked its cell, then also after it has set the bit in the

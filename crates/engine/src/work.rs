@@ -10,7 +10,8 @@
 
 use crate::engine::Engine;
 use crate::event::{Event, Token};
-use crate::pool::{self, Number, Pool, Task, WorkKind};
+use crate::pool::{self, Name, Number, Pool, Task, WorkKind};
+use crate::recorder;
 use crate::slab::Key;
 use crate::wakeup::Receiver;
 use blacklight_sys::job::Job;
@@ -41,17 +42,38 @@ impl Engine {
     ///
     /// On error the job comes back. The caller drops it when nothing of the engine is borrowed,
     /// since dropping a closure may use the loop.
+    #[inline]
     pub fn work_submit(
         &mut self,
         token: Token,
         kind: WorkKind,
         job: Job,
     ) -> Result<RequestKey, (Errno, Job)> {
-        let queued_ns = match pool::is_measured(kind, self.driver.sources.receiver.submitted) {
+        // The record's name for a request that the front end gives no name of its own.
+        let label = match kind {
+            WorkKind::Cpu => recorder::WORK,
+            WorkKind::FastIo => recorder::FILES,
+            WorkKind::SlowIo => recorder::LOOKUP,
+        };
+        self.work_submit_as(token, kind, label, job)
+    }
+
+    /// As [`Engine::work_submit`], with the kind of the request for the record: an index into
+    /// [`REQUEST_KINDS`](blacklight_record::layout::REQUEST_KINDS).
+    pub fn work_submit_as(
+        &mut self,
+        token: Token,
+        kind: WorkKind,
+        label: u8,
+        job: Job,
+    ) -> Result<RequestKey, (Errno, Job)> {
+        let is_recorded = blacklight_record::is_any_recording();
+        let submitted = self.receiver().submitted;
+        let queued_ns = match is_recorded || pool::is_measured(kind, submitted) {
             true => clock::monotonic_ns(),
             false => 0,
         };
-        let (pool, lp, cell) = match self.driver.sources.receiver.prepare_request(token) {
+        let (pool, lp, cell) = match self.receiver().prepare_request(token) {
             Ok(prepared) => prepared,
             Err(error) => return Err((error, job)),
         };
@@ -62,14 +84,26 @@ impl Engine {
             cell,
             queued_ns,
             may_spin: self.driver.may_spin(),
+            name: Name {
+                kind: label,
+                token: token.0,
+            },
+            is_recorded: false,
         };
+        // A reader who finds the job in the record finds the submission too.
+        if is_recorded {
+            self.record_submitted(label, token, queued_ns);
+        }
         match pool.submit(task) {
             Ok(key) => {
                 self.requests.begin();
                 Ok(RequestKey(key))
             }
             Err((error, task)) => {
-                self.driver.sources.receiver.free_request(cell);
+                if is_recorded {
+                    self.record_refused(token);
+                }
+                self.receiver().free_request(cell);
                 Err((error, task.job))
             }
         }
@@ -86,17 +120,17 @@ impl Engine {
     /// As [`Engine::work_cancel`], but returns the job. The caller drops it when nothing of the
     /// engine is borrowed, since dropping a closure may use the loop.
     pub fn work_take_back(&mut self, key: RequestKey) -> Result<Job, Errno> {
-        let place = self.driver.sources.receiver.place().ok_or(Errno::EBUSY)?;
+        let place = self.receiver().place().ok_or(Errno::EBUSY)?;
         let task = Pool::get().and_then(|pool| pool.cancel(key.0, place));
         let task = task.ok_or(Errno::EBUSY)?;
-        self.driver.sources.receiver.cancel_request(task.cell);
+        self.receiver().cancel_request(task.cell);
         Ok(task.job)
     }
 
     /// Delivers the next completed request.
     #[inline]
     pub(crate) fn next_work(&mut self) -> Option<Event> {
-        let (token, cancelled) = self.driver.sources.receiver.next_request()?;
+        let (token, cancelled) = self.receiver().next_request()?;
         self.requests.end();
         Some(match cancelled {
             true => Event::Work(token, Err(Errno::ECANCELED)),
@@ -108,7 +142,7 @@ impl Engine {
 impl Receiver {
     /// The loop's key in the pool's table, unless that is the pool of another process.
     #[inline]
-    fn place(&self) -> Option<Key> {
+    pub(crate) fn place(&self) -> Option<Key> {
         let (process, place) = self.place?;
         (process == per_process::generation()).then_some(place)
     }

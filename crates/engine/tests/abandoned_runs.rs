@@ -1,8 +1,8 @@
 //! Runs that are given up half-way, as when a callback panics and somebody catches it, and runs
 //! inside of others.
 //!
-//! Whoever was to be called is called on the next turn, before anybody else of its phase,
-//! and nobody is lost.
+//! A callback that was to be called is called on the next turn, before any other of its phase, and
+//! none is lost.
 
 #[path = "support/each_mechanism.rs"]
 mod each_mechanism;

@@ -5,6 +5,7 @@ mod each_mechanism;
 
 use blacklight_engine::{AddressRef, Buffers, Descriptor, SenderRoom};
 use blacklight_engine::{Engine, Event, Job, Key, Mechanism, Mode, Readiness, Token, WorkKind};
+use blacklight_record::read::Reader;
 use each_mechanism::{engine_on, on_each_mechanism, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -422,7 +423,7 @@ fn an_echo_over_a_pipe(mechanism: Mechanism) {
     echo(&mut engine, ends);
 }
 
-/// What the first end writes, the second writes back.
+/// The second end writes back the bytes that the first has written.
 fn echo(engine: &mut Engine, ends: [Key; 2]) {
     let mut bytes = [*b"question", *b"????????"];
     for end in ends {
@@ -508,4 +509,26 @@ fn a_message_that_has_to_wait(mechanism: Mechanism) {
             });
         }
     });
+}
+
+/// All of the above once more, recorded, in a process of its own: with every event in a ring, and the handles described before each sleep.
+#[test]
+fn recording_allocates_nothing_either() {
+    const SETTING: &str = "BLACKLIGHT_RECORD";
+    if std::env::var_os(SETTING).is_some() {
+        return;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.env(SETTING, "1").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}");
+}
+
+#[test]
+fn the_loops_of_these_tests_are_recorded_if_that_is_set() {
+    let engine = engine_on(Mechanism::Epoll);
+    let reader = Reader::open(std::process::id()).expect("there is a record");
+    let is_set = std::env::var("BLACKLIGHT_RECORD").as_deref() == Ok("1");
+    assert_eq!(reader.is_recording().unwrap(), is_set);
+    drop(engine);
 }

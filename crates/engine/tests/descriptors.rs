@@ -1,4 +1,4 @@
-//! What programs do to the descriptor of a stream that they have given away: they connect it
+//! Programs go on to use the descriptor of a stream that they have given away: they connect it
 //! again, or put another file in its place.
 
 #[path = "support/each_mechanism.rs"]
@@ -21,7 +21,7 @@ on_each_mechanism!(
     stopping_and_starting_reads_every_byte_once,
 );
 
-/// What is handed out, up to the event that is waited for.
+/// The events that are handed out, up to the one that is waited for.
 fn until(engine: &mut Engine, last: Event) -> Vec<Event> {
     let mut events = Vec::new();
     while events.last() != Some(&last) {
@@ -126,7 +126,7 @@ fn what_was_not_read_is_read_after_connecting_again(mechanism: Mechanism) {
     read_bytes(&mut engine, client, 100 - first);
 }
 
-/// What kind of file a stream has.
+/// The kind of file that a stream has.
 #[derive(Clone, Copy)]
 enum Kind {
     Tcp,

@@ -1,5 +1,5 @@
-//! What the kernel says once of a TCP socket is told until it has been used up: a stream that
-//! follows edges looks like any other. So all of this holds on every mechanism.
+//! Readiness that the kernel reports once of a TCP socket is reported by the engine until it has been
+//! used up: a stream that follows edges looks like any other. So all of this holds on every mechanism.
 
 #[path = "support/each_mechanism.rs"]
 mod each_mechanism;

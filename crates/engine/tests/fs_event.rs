@@ -80,3 +80,95 @@ fn watching_keeps_a_loop_alive_and_wakes_it() {
     engine.close(handle).unwrap();
     fs::remove_dir_all(&dir).unwrap();
 }
+
+/// Handles with the tokens 1, 2 and so on: which directory each watches, and whether recursively.
+fn watch(watched: &[(&Path, bool)]) -> Engine {
+    let mut engine = Engine::new(None).unwrap();
+    for (token, &(path, recursive)) in (1..).zip(watched) {
+        let handle = engine.fs_event_init(Token(token)).unwrap();
+        engine
+            .fs_event_start(handle, &c_path(path), recursive)
+            .unwrap();
+    }
+    engine
+}
+
+/// All events that are there, each with the handle's token. `meanwhile` is called after each.
+fn all(engine: &mut Engine, mut meanwhile: impl FnMut(u64, &str)) -> Vec<(u64, String)> {
+    let mut seen = Vec::new();
+    loop {
+        let before = seen.len();
+        let mut run = Run::new(Mode::NoWait);
+        while let Some((token, name)) = next(engine, &mut run) {
+            meanwhile(token, &name);
+            seen.push((token, name));
+        }
+        if seen.len() == before {
+            return seen;
+        }
+    }
+}
+
+fn events(expected: &[(u64, &str)]) -> Vec<(u64, String)> {
+    let event = |&(token, name): &(u64, &str)| (token, name.to_owned());
+    expected.iter().map(event).collect()
+}
+
+#[test]
+fn two_handles_watch_the_same_tree() {
+    let dir = new_dir("two-trees");
+    fs::create_dir(dir.join("old")).unwrap();
+    let mut engine = watch(&[(&dir, true), (&dir, true)]);
+    fs::create_dir(dir.join("old/a")).unwrap();
+    let both = events(&[(1, "old/a"), (2, "old/a")]);
+    assert_eq!(all(&mut engine, |_, _| ()), both);
+    fs::create_dir_all(dir.join("new/b")).unwrap();
+    let mut seen = all(&mut engine, |_, _| ());
+    seen.sort();
+    let each = [(1, "new"), (1, "new/b"), (2, "new"), (2, "new/b")];
+    assert_eq!(seen, events(&each));
+    fs::create_dir(dir.join("new/b/c")).unwrap();
+    let both = events(&[(1, "new/b/c"), (2, "new/b/c")]);
+    assert_eq!(all(&mut engine, |_, _| ()), both);
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_tree_has_a_directory_that_another_handle_watches() {
+    let dir = new_dir("tree-and-part");
+    let part = dir.join("part");
+    fs::create_dir(&part).unwrap();
+    for (order, tree, plain) in [
+        ([(&*part, false), (&*dir, true)], 2, 1),
+        ([(&*dir, true), (&*part, false)], 1, 2),
+    ] {
+        let mut engine = watch(&order);
+        fs::create_dir(part.join("a")).unwrap();
+        let mut seen = all(&mut engine, |_, _| ());
+        seen.sort_by_key(|&(token, _)| token != tree);
+        assert_eq!(seen, events(&[(tree, "part/a"), (plain, "a")]));
+        fs::create_dir(part.join("a/b")).unwrap();
+        let seen = all(&mut engine, |_, _| ());
+        assert_eq!(seen, events(&[(tree, "part/a/b")]));
+        fs::remove_dir_all(part.join("a")).unwrap();
+    }
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+/// Two trees list a new directory at different moments: an entry that is created between the two
+/// listings is found by the later one only.
+#[test]
+fn an_entry_created_between_two_trees_listings_is_heard_once_by_each() {
+    let dir = new_dir("between-listings");
+    let mut engine = watch(&[(&dir, true), (&dir, true)]);
+    fs::create_dir(dir.join("x")).unwrap();
+    let mut seen = all(&mut engine, |token, name| {
+        if (token, name) == (1, "x") {
+            fs::create_dir(dir.join("x/y")).unwrap();
+        }
+    });
+    seen.sort();
+    let each = [(1, "x"), (1, "x/y"), (2, "x"), (2, "x/y")];
+    assert_eq!(seen, events(&each));
+    fs::remove_dir_all(&dir).unwrap();
+}

@@ -514,7 +514,7 @@ fn a_new_poller_knows_what_was_started(mechanism: Mechanism) {
     let stopped = watch(&mut engine, 2, &b, READABLE);
     assert_eq!(told(&mut engine), []);
     engine.poll_stop(stopped).unwrap();
-    // What a child process does first. Nothing needs a real child to come out right.
+    // A child process calls this first. The test needs no real child.
     engine.fork().unwrap();
     write(&a_peer);
     write(&b_peer);

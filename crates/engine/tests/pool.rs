@@ -342,7 +342,7 @@ fn cancelled_work_is_dropped_once(mechanism: Mechanism) {
     assert_eq!(drops.load(SeqCst), 2);
 }
 
-/// What it owns may use the loop when it is dropped, so that is the caller's to do.
+/// Dropping a job may use the loop, through the things that the job owns, so the caller has to do it.
 fn work_that_is_refused_is_given_back(mechanism: Mechanism) {
     let mut engine = engine_on(mechanism);
     let owned = Arc::new(());
@@ -551,7 +551,7 @@ fn the_pool_ends_and_begins_again(mechanism: Mechanism) {
     assert_eq!(pool_metrics().threads, THREADS as u32);
 }
 
-/// What becomes of them in a child is asked where there is one, by the tests of the C face.
+/// The tests of the C face have a child, and see that it forgets them.
 fn requests_are_forgotten_only_in_a_child(mechanism: Mechanism) {
     let mut engine = engine_on(mechanism);
     let held = Held::new(&mut engine, THREADS);

@@ -1,4 +1,4 @@
-//! What an observer learns of a loop, by a simulated clock.
+//! Boundaries that an observer of a loop is told of, by a simulated clock.
 
 use blacklight_engine::{
     Address, AddressRef, Boundary, Buffers, Engine, Event, Mechanism, Mode, Phase, Probe, Run,

@@ -2,11 +2,13 @@
 //!
 //! The clock passes in waits only, so that it shows to the nanosecond when a timer is told.
 
-use blacklight_engine::{Descriptor, Engine, Event, Key, Mechanism, Mode, Run, Tally, Token};
+use blacklight_engine::{
+    Descriptor, Engine, Event, Interest, Key, Mechanism, Mode, Run, Tally, Token,
+};
 use std::io::Write;
 use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 
 const TIMER: Token = Token(1);
 const OTHER: Token = Token(2);
@@ -62,11 +64,11 @@ fn no_timer_is_late_for_spinning_in_vain_for_mail() {
 }
 
 /// A connection, with its end in the loop and the other one.
-fn connection(engine: &mut Engine) -> (Key, TcpStream) {
+fn connection(engine: &mut Engine, token: Token) -> (Key, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (ours, _) = listener.accept().unwrap();
-    let key = engine.tcp_init(OTHER, None).unwrap();
+    let key = engine.tcp_init(token, None).unwrap();
     // SAFETY: whoever had it has given it away.
     let ours = unsafe { Descriptor::adopt(OwnedFd::from(ours).into_raw_fd()) };
     engine.stream_open(key, ours, true, true).unwrap();
@@ -78,7 +80,7 @@ fn connection(engine: &mut Engine) -> (Key, TcpStream) {
 fn no_timer_is_late_for_spinning_in_vain_for_descriptors() {
     let is_vain = |&seed: &u64| {
         let (mut engine, timer) = engine(seed);
-        let (key, mut other) = connection(&mut engine);
+        let (key, mut other) = connection(&mut engine, OTHER);
         let mut words = 3;
         other.write_all(b"x").unwrap();
         let is_vain = is_vain(&mut engine, timer, |engine| {
@@ -92,6 +94,78 @@ fn no_timer_is_late_for_spinning_in_vain_for_descriptors() {
         is_vain
     };
     assert!((0..100).filter(is_vain).count() > 50);
+}
+
+#[test]
+fn no_timer_is_late_for_slow_callbacks_where_no_spin_is_planned() {
+    let mut engine = Engine::new(Some(Mechanism::Sim(1))).unwrap();
+    let sim = engine.sim().unwrap();
+    sim.use_kernel();
+    // The loop has not slept yet, and does not know the price.
+    sim.set_price_of_sleep(10_000);
+    let timer = engine.timer_init(TIMER).unwrap();
+    let prepare = engine.prepare_init(OTHER).unwrap();
+    engine.loop_watcher_start(prepare).unwrap();
+    let (key, mut other) = connection(&mut engine, OTHER);
+    let mut words = 3;
+    other.write_all(b"x").unwrap();
+    let is_vain = is_vain(&mut engine, timer, |engine| {
+        // The call before the poll finds nothing to read, and takes its time too.
+        let read = engine.stream_read(key, &mut [MaybeUninit::uninit(); 8]);
+        if read == Ok(1) && words > 0 {
+            words -= 1;
+            other.write_all(b"x").unwrap();
+        }
+        engine.sim().unwrap().advance(100_000);
+    });
+    assert_eq!((words, is_vain), (0, false));
+}
+
+/// The first poll of the turn finds two peers talking and as much else as it has room for, so that
+/// the same turn polls again, and finds one of the two talking on.
+#[test]
+fn a_turn_in_which_two_peers_talk_plans_no_spin_however_often_it_polls() {
+    const ROOM: u64 = 512;
+    const READY: Token = Token(1_000);
+    for seed in 0..20 {
+        let (mut engine, timer) = engine(seed);
+        let mut peers = [OTHER, Token(OTHER.0 + 1)].map(|token| connection(&mut engine, token));
+        let (_reader, ready) = std::io::pipe().unwrap();
+        let ends: Vec<_> = (2..ROOM).map(|_| ready.try_clone().unwrap()).collect();
+        let polls = (READY.0..).zip(&ends).map(|(token, end)| {
+            let poll = engine.poll_init(Token(token), end.as_raw_fd()).unwrap();
+            engine.poll_start(poll, Interest::WRITABLE).unwrap();
+            poll
+        });
+        let polls: Vec<_> = polls.collect();
+        for (_, other) in &mut peers {
+            other.write_all(b"x").unwrap();
+        }
+        let mut reads = Vec::new();
+        engine.timer_start(timer, TIMEOUT_MS, 0).unwrap();
+        let mut run = Run::new(Mode::Default);
+        loop {
+            match engine.next(&mut run).expect("the timer is told") {
+                Event::Timer(TIMER) => break,
+                Event::Poll(Token(token), _) => {
+                    engine.poll_stop(polls[(token - READY.0) as usize]).unwrap();
+                }
+                event => {
+                    let (key, other) = &mut peers[(event.token().0 - OTHER.0) as usize];
+                    let read = engine.stream_read(*key, &mut [MaybeUninit::uninit(); 8]);
+                    reads.push(((engine.metrics().loop_count, event.token()), read));
+                    if reads.len() == 2 {
+                        other.write_all(b"x").unwrap();
+                    }
+                }
+            }
+        }
+        let ((turns, tokens), results): ((Vec<_>, Vec<_>), Vec<_>) = reads.into_iter().unzip();
+        assert_eq!(results, [Ok(1); 3]);
+        assert_eq!(turns, [turns[0]; 3], "all in one turn");
+        assert!(tokens[0] != tokens[1] && tokens[1] == tokens[2]);
+        assert_eq!(tally(&mut engine).vain_spins, 0, "seed {seed}");
+    }
 }
 
 #[test]

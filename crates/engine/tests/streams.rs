@@ -37,6 +37,7 @@ on_each_mechanism!(
     a_shutdown_of_a_connection_in_the_making_follows_it,
     a_shutdown_does_not_wait_for_a_write_that_was_cancelled,
     reports_of_a_run_that_was_given_up_go_on,
+    a_report_asked_for_during_a_round_does_not_take_the_place_of_a_cancelled_one,
     memory_that_is_not_there_fails_its_own_write_only,
     a_connection_made_at_once_is_reported_later_and_before_the_writes_that_waited,
     a_write_that_is_cancelled_says_nothing_of_the_connection,
@@ -468,6 +469,39 @@ fn reports_of_a_run_that_was_given_up_go_on(mechanism: Mechanism) {
     assert_eq!(engine.next(&mut second), Some(four));
 }
 
+/// A round of pending callbacks calls those only that were queued when it began, even if one of
+/// them is taken back.
+fn a_report_asked_for_during_a_round_does_not_take_the_place_of_a_cancelled_one(
+    mechanism: Mechanism,
+) {
+    let mut engine = engine_on(mechanism);
+    let prepare = engine.prepare_init(Token(9)).unwrap();
+    engine.loop_watcher_start(prepare).unwrap();
+    let pairs = [1, 2, 3].map(|token| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (pipe_on(&mut engine, token, ours, false), theirs)
+    });
+    let [one, two, three] = [0, 1, 2].map(|at: usize| pairs[at].0);
+    engine.stream_shutdown(one, Token(11)).unwrap();
+    engine.stream_shutdown(two, Token(12)).unwrap();
+    let mut events = Vec::new();
+    run(&mut engine, Mode::NoWait, |engine, event| {
+        if event == Event::Shutdown(Token(11), Ok(())) {
+            engine.close(two).unwrap();
+            engine.stream_shutdown(three, Token(13)).unwrap();
+        }
+        events.push(event);
+    });
+    let expected = [
+        Event::Shutdown(Token(11), Ok(())),
+        Event::Prepare(Token(9)),
+        Event::Shutdown(Token(13), Ok(())),
+        Event::Shutdown(Token(12), Err(Errno::ECANCELED)),
+        Event::Closed(Token(2)),
+    ];
+    assert_eq!(events, expected);
+}
+
 /// More of them than the kernel is given at a time, in one write and in several.
 fn empty_buffers_do_not_hold_up_what_is_behind_them(mechanism: Mechanism) {
     for empty in [100, 3000] {
@@ -675,7 +709,7 @@ fn writes_that_wait_arrive_whole_and_in_order(mechanism: Mechanism) {
     assert_eq!(engine.write_queue_size(stream), 0);
 }
 
-/// What is written to a socket that keeps messages apart arrives as it was written.
+/// Messages that are written to a socket that keeps them apart arrive as they were written.
 fn messages_that_wait_stay_apart(mechanism: Mechanism) {
     let mut engine = engine_on(mechanism);
     let (ours, theirs) = message_pair();

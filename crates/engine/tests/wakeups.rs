@@ -213,7 +213,7 @@ fn a_loop_inside_another(mechanism: Mechanism) {
     assert_eq!(told(&mut inner), [Event::Async(Token(7))]);
     assert!(!calls_the_outer());
 
-    // What a descriptor of the inner loop has to tell.
+    // A descriptor of the inner loop becomes ready.
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     let fd = std::os::fd::AsRawFd::as_raw_fd(&reader);
     let key = inner.poll_init(Token(8), fd).unwrap();

@@ -4,9 +4,9 @@
 //! and constants as ours, export no function that ours lacks, and agree on the size of everything
 //! that programs allocate.
 
-use crate::entry::{self, JUMP_LENGTH};
 use crate::image::{Function, Image};
 use crate::known::{self, Known};
+use crate::machine::{self, JUMP_LENGTH};
 use crate::patch::{Failure, Jump};
 use crate::{search, separate};
 use core::fmt;
@@ -51,12 +51,20 @@ const fn version(major: u32, minor: u32) -> u32 {
     major << 16 | minor << 8
 }
 
+/// A function that the carried library and ours have.
+pub(crate) struct Pair {
+    pub(crate) name: &'static [u8],
+    /// The address of ours.
+    pub(crate) own: usize,
+    pub(crate) carried: Function,
+}
+
 /// A libuv inside an object.
 pub(crate) struct Carried {
     /// The result of `uv_version`.
     pub(crate) version: u32,
-    /// The functions that it exports and ours has.
-    pub(crate) functions: Vec<Function>,
+    /// The number of functions that it exports and ours has.
+    pub(crate) functions: usize,
     /// One for each function that can be replaced.
     pub(crate) jumps: Vec<Jump>,
     /// The hash of the addresses of its functions; see [`known::layout`].
@@ -82,6 +90,8 @@ pub(crate) enum Refusal {
     Optimised,
     /// Other threads may run the code that would be changed.
     Threads,
+    /// It was opened in a way that did not let it be examined, and may be in use.
+    InUse,
     /// The code could not be changed.
     Code(Failure),
 }
@@ -117,6 +127,9 @@ impl fmt::Display for Refusal {
             ),
             Refusal::Threads => formatter
                 .write_str("something else that is preloaded has started threads in it already"),
+            Refusal::InUse => formatter.write_str(
+                "it was opened by its name, in a place of its caller's own, and may be in use",
+            ),
             Refusal::Code(Failure::NoMemoryNear) => {
                 formatter.write_str("there is no free memory near its code")
             }
@@ -144,39 +157,44 @@ pub(crate) fn examine(
     ours: &Image,
     known: Option<&Known>,
 ) -> Result<Carried, Refusal> {
-    let carried = check_version(image, ours)?;
-    check_sizes(image, ours)?;
-    let mut jumps = Vec::with_capacity(400);
-    let mut functions = Vec::with_capacity(400);
-    let mut refusal = None;
+    let mut pairs = Vec::with_capacity(400);
     ours.each_function(|name, own| {
-        if let Some(function) = image.function(name) {
-            functions.push(function);
-            match place(image, function) {
-                Some(at) => jumps.push(Jump {
-                    at,
-                    to: own.address,
-                }),
-                None if is_interchangeable(name) => {}
-                None => refusal = Some(Refusal::Short(text(name))),
-            }
-        }
+        pairs.extend(image.function(name).map(|carried| Pair {
+            name,
+            own: own.address,
+            carried,
+        }));
     });
-    let layout = known::layout(image, &functions);
+    let layout = known::layout(image, &pairs);
     let is_known = known.is_some_and(|known| known.layout == layout);
+    if let Some(version) = written_version(image) {
+        check_version(version, &pairs)?;
+    }
     if !is_known {
         check_names(image, ours)?;
     }
-    if let Some(refusal) = refusal {
-        return Err(refusal);
+    let mut jumps = Vec::with_capacity(pairs.len());
+    for pair in &pairs {
+        match place(image, pair.carried) {
+            Some(at) => jumps.push(Jump { at, to: pair.own }),
+            None if is_interchangeable(pair.name) => {}
+            None => return Err(Refusal::Short(text(pair.name))),
+        }
     }
-    if !is_known && !separate::is_compiled_apart(image, &functions) {
-        return Err(Refusal::Optimised);
+    if !is_known {
+        let functions: Vec<Function> = pairs.iter().map(|pair| pair.carried).collect();
+        if !separate::is_compiled_apart(image, &functions) {
+            return Err(Refusal::Optimised);
+        }
     }
-    check_shared(image, ours, &mut jumps)?;
+    // From here on its functions are called: those of a libuv do what is expected of them. A program
+    // may export functions of these names that do something else, but then they do not call each other.
+    let version = check_version(told_version(&pairs)?, &pairs)?;
+    check_sizes(&pairs)?;
+    check_shared(image, &pairs, &mut jumps)?;
     Ok(Carried {
-        version: carried,
-        functions,
+        version,
+        functions: pairs.len(),
         jumps,
         layout,
         is_known,
@@ -189,7 +207,7 @@ pub(crate) fn place(image: &Image, function: Function) -> Option<usize> {
     let length = (function.size + JUMP_LENGTH + 16).min(end - function.address);
     // SAFETY: the bytes lie within a segment of the object.
     let code = unsafe { slice::from_raw_parts(function.address as *const u8, length) };
-    let at = entry::place_for_jump(code, function.address, function.size)?;
+    let at = machine::place(code, function.address, function.size)?;
     Some(function.address + at)
 }
 
@@ -197,15 +215,35 @@ fn is_interchangeable(name: &[u8]) -> bool {
     INTERCHANGEABLE.iter().any(|known| known.as_bytes() == name)
 }
 
-fn check_version(image: &Image, ours: &Image) -> Result<u32, Refusal> {
-    let ask = |image: &Image| {
-        let function = image.function(b"uv_version")?;
-        // SAFETY: every libuv declares the function with this type; it returns a constant.
-        let ask: extern "C" fn() -> u32 = unsafe { core::mem::transmute(function.address) };
-        Some(ask())
-    };
-    let own = ask(ours).unwrap_or(0);
-    let carried = ask(image).unwrap_or(0);
+/// The addresses of a function of the carried library, and of ours.
+fn both(pairs: &[Pair], name: &[u8]) -> Option<[usize; 2]> {
+    let pair = pairs.iter().find(|pair| pair.name == name)?;
+    Some([pair.carried.address, pair.own])
+}
+
+/// The version that `uv_version` returns, read from its code. `None` if that is compiled in a way
+/// that is not known here.
+fn written_version(image: &Image) -> Option<u32> {
+    let function = image.function(b"uv_version")?;
+    let code = image.code(function.address..function.address.checked_add(function.size)?)?;
+    machine::returned_constant(code)
+}
+
+/// The version that `uv_version` returns.
+fn told_version(pairs: &[Pair]) -> Result<u32, Refusal> {
+    let [carried, _] = both(pairs, b"uv_version").ok_or(Refusal::Version(0, 0))?;
+    Ok(ask_version(carried))
+}
+
+fn ask_version(function: usize) -> u32 {
+    // SAFETY: every libuv declares the function with this type; it returns a constant.
+    let ask: extern "C" fn() -> u32 = unsafe { core::mem::transmute(function) };
+    ask()
+}
+
+fn check_version(carried: u32, pairs: &[Pair]) -> Result<u32, Refusal> {
+    let [_, own] = both(pairs, b"uv_version").ok_or(Refusal::Version(0, 0))?;
+    let own = ask_version(own);
     // Patch releases change no structure, so the last number does not matter.
     if (OLDEST..=own | 0xff).contains(&carried) {
         Ok(carried)
@@ -215,34 +253,33 @@ fn check_version(image: &Image, ours: &Image) -> Result<u32, Refusal> {
 }
 
 /// Compares the sizes that libuv reports. Skips types that the carried library does not know.
-fn check_sizes(image: &Image, ours: &Image) -> Result<(), Refusal> {
+fn check_sizes(pairs: &[Pair]) -> Result<(), Refusal> {
     let of_types: [(&[u8], &'static str); 2] = [
         (b"uv_handle_size", "a handle"),
         (b"uv_req_size", "a request"),
     ];
     for (name, what) in of_types {
-        let (Some(carried), Some(own)) = (image.function(name), ours.function(name)) else {
-            return Err(Refusal::Size(what));
-        };
-        let [carried, own] = [carried, own].map(|function| {
+        let functions = both(pairs, name).ok_or(Refusal::Size(what))?;
+        let [carried, own] = functions.map(|function| {
             // SAFETY: every libuv declares the two with this type; they map a number to a
             // constant.
-            unsafe { core::mem::transmute::<usize, extern "C" fn(i32) -> usize>(function.address) }
+            unsafe { core::mem::transmute::<usize, extern "C" fn(i32) -> usize>(function) }
         });
         let differs = |kind| carried(kind) != usize::MAX && carried(kind) != own(kind);
         if (1..TYPES).any(differs) {
             return Err(Refusal::Size(what));
         }
     }
-    let of_loop = |image: &Image| {
-        let function = image.function(b"uv_loop_size")?;
+    let functions = both(pairs, b"uv_loop_size").ok_or(Refusal::Size("a loop"))?;
+    let [carried, own] = functions.map(|function| {
         // SAFETY: every libuv declares the function with this type; it returns a constant.
-        let ask: extern "C" fn() -> usize = unsafe { core::mem::transmute(function.address) };
-        Some(ask())
-    };
-    match (of_loop(image), of_loop(ours)) {
-        (Some(carried), Some(own)) if carried == own => Ok(()),
-        _ => Err(Refusal::Size("a loop")),
+        let ask: extern "C" fn() -> usize = unsafe { core::mem::transmute(function) };
+        ask()
+    });
+    if carried == own {
+        Ok(())
+    } else {
+        Err(Refusal::Size("a loop"))
     }
 }
 
@@ -260,9 +297,20 @@ fn check_names(image: &Image, ours: &Image) -> Result<(), Refusal> {
     lacking.map_or(Ok(()), |name| Err(Refusal::Lacks(name)))
 }
 
-/// Linkers may merge functions with the same code, and a jump can lead to one function only.
-/// Leaves merged functions as they are if all of them are interchangeable, and fails otherwise.
-fn check_shared(image: &Image, ours: &Image, jumps: &mut Vec<Jump>) -> Result<(), Refusal> {
+/// Functions with the same code in different source files of libuv. Only a linker that merges equal
+/// functions (`--icf=all`) gives both one address.
+const ALIKE: [[&str; 2]; 2] = [
+    ["uv_pipe_pending_instances", "uv_tty_set_vterm_state"],
+    [
+        "uv_stream_get_write_queue_size",
+        "uv_udp_get_send_queue_size",
+    ],
+];
+
+/// Functions with the same code may be merged, and a jump can lead to one function only. Leaves
+/// merged functions as they are if all of them are interchangeable, and fails otherwise. It also fails if the
+/// linker has merged them: a function of the program's may then have been merged with one of libuv's.
+fn check_shared(image: &Image, pairs: &[Pair], jumps: &mut Vec<Jump>) -> Result<(), Refusal> {
     jumps.sort_unstable_by_key(|jump| jump.at);
     let shared: Vec<usize> = jumps
         .windows(2)
@@ -272,17 +320,20 @@ fn check_shared(image: &Image, ours: &Image, jumps: &mut Vec<Jump>) -> Result<()
     if shared.is_empty() {
         return Ok(());
     }
-    let mut refusal = None;
-    ours.each_function(|name, _| {
-        let at = image
-            .function(name)
-            .and_then(|function| place(image, function));
-        if at.is_some_and(|at| shared.contains(&at)) && !is_interchangeable(name) {
-            refusal = Some(Refusal::Shared(text(name)));
+    for [one, other] in ALIKE {
+        let address = |name: &str| both(pairs, name.as_bytes()).map(|[carried, _]| carried);
+        if address(one).is_some() && address(one) == address(other) {
+            return Err(Refusal::Shared(one.to_owned()));
         }
-    });
+    }
+    for pair in pairs.iter().filter(|pair| !is_interchangeable(pair.name)) {
+        let at = place(image, pair.carried);
+        if at.is_some_and(|at| shared.contains(&at)) {
+            return Err(Refusal::Shared(text(pair.name)));
+        }
+    }
     jumps.retain(|jump| !shared.contains(&jump.at));
-    refusal.map_or(Ok(()), Err)
+    Ok(())
 }
 
 fn text(name: &[u8]) -> String {

@@ -4,28 +4,31 @@
 //! The tables are read in place. The linker has already accepted the object and is about to run
 //! its code, so this module trusts the tables to be consistent with each other.
 
+use crate::machine;
 use core::ffi::CStr;
 use core::mem::size_of;
 use core::ops::Range;
 use core::slice;
 use libc::{c_int, c_void, dl_phdr_info};
 
-/// The smallest page that x86-64 has.
-pub(crate) const PAGE: usize = 4096;
-
+const DT_NEEDED: i64 = 1;
+const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_STRSZ: i64 = 10;
 const DT_PLTRELSZ: i64 = 2;
+const DT_SONAME: i64 = 14;
+const DT_RPATH: i64 = 15;
 const DT_JMPREL: i64 = 23;
+const DT_RUNPATH: i64 = 29;
+const DT_FLAGS_1: i64 = 0x6fff_fffb;
+const DF_1_NODEFLIB: usize = 0x800;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
+const PT_GNU_PROPERTY: u32 = 0x6474_e553;
 const NT_GNU_BUILD_ID: u32 = 3;
 const STT_FUNC: u8 = 2;
-const R_X86_64_64: u32 = 1;
-const R_X86_64_GLOB_DAT: u32 = 6;
-const R_X86_64_JUMP_SLOT: u32 = 7;
 
 /// `Elf64_Dyn`.
 #[repr(C)]
@@ -62,6 +65,20 @@ pub(crate) struct Function {
 
 /// The hash table in which the linker looks names up.
 #[derive(Clone, Copy)]
+enum Hash {
+    Gnu(GnuHash),
+    /// The older format, if there is no other.
+    System(SystemHash),
+}
+
+#[derive(Clone, Copy)]
+struct SystemHash {
+    buckets: &'static [u32],
+    /// For each symbol the next one of its bucket, or 0.
+    next: &'static [u32],
+}
+
+#[derive(Clone, Copy)]
 struct GnuHash {
     buckets: &'static [u32],
     bloom: &'static [u64],
@@ -82,7 +99,8 @@ pub(crate) struct Image {
     segments: &'static [libc::Elf64_Phdr],
     symbols: *const Sym,
     strings: &'static [u8],
-    hash: GnuHash,
+    hash: Hash,
+    dynamic: *const Dyn,
     relocations: [&'static [Rela]; 2],
 }
 
@@ -90,6 +108,40 @@ pub(crate) struct Image {
 unsafe impl Send for Image {}
 // SAFETY: as above.
 unsafe impl Sync for Image {}
+
+/// The size of a page, which some machines leave to the system.
+pub(crate) fn page() -> usize {
+    // SAFETY: it takes any number.
+    let page = unsafe { libc::getauxval(libc::AT_PAGESZ) };
+    page as usize
+}
+
+/// Calls `work` while no object can be opened or closed.
+pub(crate) fn while_none_is_closed(mut work: impl FnMut()) {
+    each(|_| {
+        work();
+        false
+    });
+}
+
+/// Whether the linker searches for libraries that the code at this address asks for where it
+/// searches for ours: neither is there a path for its object alone, nor one that depends on which
+/// object has opened which.
+pub(crate) fn has_only_the_common_search_path(caller: usize) -> bool {
+    let mut is_known = false;
+    let mut is_common = true;
+    each(|image| {
+        let is_program = image.name.is_empty();
+        is_common &= is_program || image.entry(DT_RPATH).is_none();
+        if image.contains(caller) {
+            let flags = image.entry(DT_FLAGS_1).unwrap_or(0);
+            is_known = true;
+            is_common &= image.entry(DT_RUNPATH).is_none() && flags & DF_1_NODEFLIB == 0;
+        }
+        true
+    });
+    is_known && is_common
+}
 
 /// Calls `visit` for every loaded object, the program first, until it returns false.
 pub(crate) fn each(mut visit: impl FnMut(Image) -> bool) {
@@ -115,7 +167,7 @@ pub(crate) fn each(mut visit: impl FnMut(Image) -> bool) {
 }
 
 impl Image {
-    /// Reads the tables of an object; `None` if it has no dynamic symbols with a GNU hash table.
+    /// Reads the tables of an object; `None` if it has no dynamic symbols with a hash table.
     fn of(info: &dl_phdr_info) -> Option<Image> {
         let base = usize::try_from(info.dlpi_addr).ok()?;
         // SAFETY: the linker's description of a loaded object stays as long as the object does;
@@ -124,8 +176,10 @@ impl Image {
         let dynamic = segments
             .iter()
             .find(|segment| segment.p_type == libc::PT_DYNAMIC)?;
-        let mut entry = (base + usize::try_from(dynamic.p_vaddr).ok()?) as *const Dyn;
-        let [mut symbols, mut strings, mut strings_size, mut hash] = [0; 4];
+        let dynamic = (base + usize::try_from(dynamic.p_vaddr).ok()?) as *const Dyn;
+        let mut entry = dynamic;
+        let [mut symbols, mut strings, mut strings_size] = [0; 3];
+        let [mut hash, mut old_hash] = [0; 2];
         let [mut rela, mut rela_size, mut plt, mut plt_size] = [0; 4];
         // The linker adds the base to pointers in the table, but not in objects like the vDSO.
         let place = |value: usize| if value < base { base + value } else { value };
@@ -138,6 +192,7 @@ impl Image {
                 DT_STRTAB => strings = place(value),
                 DT_STRSZ => strings_size = value,
                 DT_GNU_HASH => hash = place(value),
+                DT_HASH => old_hash = place(value),
                 DT_RELA => rela = place(value),
                 DT_RELASZ => rela_size = value,
                 DT_JMPREL => plt = place(value),
@@ -146,7 +201,7 @@ impl Image {
             }
             entry = entry.wrapping_add(1);
         }
-        if symbols == 0 || strings == 0 || hash == 0 {
+        if symbols == 0 || strings == 0 || hash == 0 && old_hash == 0 {
             return None;
         }
         let relocations = |start: usize, size: usize| -> &'static [Rela] {
@@ -165,7 +220,11 @@ impl Image {
             symbols: symbols as *const Sym,
             // SAFETY: the dynamic table gives address and size of the strings.
             strings: unsafe { slice::from_raw_parts(strings as *const u8, strings_size) },
-            hash: GnuHash::at(hash),
+            hash: match hash {
+                0 => Hash::System(SystemHash::at(old_hash)),
+                hash => Hash::Gnu(GnuHash::at(hash)),
+            },
+            dynamic,
             relocations: [relocations(rela, rela_size), relocations(plt, plt_size)],
         })
     }
@@ -182,21 +241,46 @@ impl Image {
         &rest[..end.unwrap_or(rest.len())]
     }
 
+    /// The value of the first entry of the dynamic table with this tag, if it is a number or the
+    /// place of a name.
+    fn entry(&self, tag: i64) -> Option<usize> {
+        self.entries(tag).next()
+    }
+
+    fn entries(&self, tag: i64) -> impl Iterator<Item = usize> {
+        let dynamic = self.dynamic;
+        (0..)
+            // SAFETY: the dynamic table ends with an entry whose tag is zero.
+            .map(move |index| unsafe { dynamic.add(index).read() })
+            .take_while(|entry| entry.tag != 0)
+            .filter(move |entry| entry.tag == tag)
+            .map(|entry| entry.value)
+    }
+
+    /// Whether this object asks for the other one.
+    pub(crate) fn needs(&self, other: &Image) -> bool {
+        let name = match other.entry(DT_SONAME) {
+            Some(name) => other.name_at(name),
+            None => other.name.to_bytes(),
+        };
+        let file = |path: &'static [u8]| path.rsplit(|byte| *byte == b'/').next();
+        self.entries(DT_NEEDED)
+            .any(|needed| file(self.name_at(needed)) == file(name))
+    }
+
     /// The exported function of this name.
     pub(crate) fn function(&self, name: &[u8]) -> Option<Function> {
-        let wanted = gnu_hash(name);
-        let mut at = self.hash.first_of(wanted)?;
-        loop {
-            // SAFETY: the hash table's chains have an entry for each exported symbol.
-            let (symbol, hash) = unsafe { (&*self.symbols.add(at), *self.hash.link(at)) };
-            if hash | 1 == wanted | 1 && self.name_at(symbol.name as usize) == name {
-                return self.as_function(symbol);
-            }
-            if hash & 1 == 1 {
-                return None;
-            }
-            at += 1;
-        }
+        let is_it = |index: usize| {
+            // SAFETY: hash tables have the indices of symbols.
+            let symbol = unsafe { &*self.symbols.add(index) };
+            self.name_at(symbol.name as usize) == name
+        };
+        let index = match self.hash {
+            Hash::Gnu(hash) => hash.find(gnu_hash(name), is_it)?,
+            Hash::System(hash) => hash.find(name, is_it)?,
+        };
+        // SAFETY: as above.
+        self.as_function(unsafe { &*self.symbols.add(index) })
     }
 
     fn as_function(&self, symbol: &Sym) -> Option<Function> {
@@ -209,22 +293,16 @@ impl Image {
 
     /// Calls `visit` with the name of every exported function.
     pub(crate) fn each_function(&self, mut visit: impl FnMut(&'static [u8], Function)) {
-        for &bucket in self.hash.buckets {
-            let mut at = bucket as usize;
-            if at == 0 {
-                continue;
+        let mut visit = |index: usize| {
+            // SAFETY: hash tables have the indices of symbols.
+            let symbol = unsafe { &*self.symbols.add(index) };
+            if let Some(function) = self.as_function(symbol) {
+                visit(self.name_at(symbol.name as usize), function);
             }
-            loop {
-                // SAFETY: as in `function`.
-                let (symbol, hash) = unsafe { (&*self.symbols.add(at), *self.hash.link(at)) };
-                if let Some(function) = self.as_function(symbol) {
-                    visit(self.name_at(symbol.name as usize), function);
-                }
-                if hash & 1 == 1 {
-                    break;
-                }
-                at += 1;
-            }
+        };
+        match self.hash {
+            Hash::Gnu(hash) => hash.each(visit),
+            Hash::System(hash) => (1..hash.next.len()).for_each(&mut visit),
         }
     }
 
@@ -232,7 +310,7 @@ impl Image {
     pub(crate) fn uv_slots(&self) -> impl Iterator<Item = (&'static [u8], usize)> {
         let slot = |rela: &'static Rela| {
             let kind = (rela.info & 0xffff_ffff) as u32;
-            if !matches!(kind, R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT) {
+            if !machine::RELOCATIONS.contains(&kind) {
                 return None;
             }
             let index = usize::try_from(rela.info >> 32).ok()?;
@@ -266,6 +344,18 @@ impl Image {
         })
     }
 
+    /// What an object's code is protected by besides the rights of its segment.
+    pub(crate) fn protection_of_code(&self) -> c_int {
+        let properties = |segment: &&libc::Elf64_Phdr| segment.p_type == PT_GNU_PROPERTY;
+        self.segments.iter().find(properties).map_or(0, |segment| {
+            let start = self.base + segment.p_vaddr as usize;
+            // SAFETY: a segment of properties lies within the loaded object.
+            let properties =
+                unsafe { slice::from_raw_parts(start as *const u8, segment.p_memsz as usize) };
+            machine::protection(properties)
+        })
+    }
+
     /// The bytes of a range that lies within an executable segment.
     pub(crate) fn code(&self, range: Range<usize>) -> Option<&'static [u8]> {
         let (protection, _, end) = self.segment_of(range.start)?;
@@ -276,26 +366,29 @@ impl Image {
         Some(unsafe { slice::from_raw_parts(range.start as *const u8, range.len()) })
     }
 
-    /// Maps pages of a segment from the file again, which restores their original contents.
-    pub(crate) fn map_again(&self, start: usize, end: usize, protection: c_int) {
+    /// Maps pages of a segment from the file again, which restores their original contents. Returns
+    /// whether the system permits it.
+    pub(crate) fn map_again(&self, start: usize, end: usize, protection: c_int) -> bool {
+        let page = page();
         let holds = |segment: &&libc::Elf64_Phdr| {
-            let first = (self.base + segment.p_vaddr as usize) & !(PAGE - 1);
+            let first = (self.base + segment.p_vaddr as usize) & !(page - 1);
             let last = self.base + (segment.p_vaddr + segment.p_memsz) as usize;
             segment.p_type == libc::PT_LOAD && (first..last).contains(&start)
         };
         let Some(segment) = self.segments.iter().find(holds) else {
-            return;
+            return false;
         };
-        let in_segment = start - ((self.base + segment.p_vaddr as usize) & !(PAGE - 1));
-        let offset = (segment.p_offset as usize & !(PAGE - 1)) + in_segment;
+        let in_segment = start - ((self.base + segment.p_vaddr as usize) & !(page - 1));
+        let offset = (segment.p_offset as usize & !(page - 1)) + in_segment;
         let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
         // SAFETY: the file and the offset are those of the existing mapping, so the code is the
         // original.
         unsafe {
             let file = libc::open(self.path().as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
             let place = start as *mut c_void;
-            libc::mmap(place, end - start, protection, flags, file, offset as i64);
+            let mapped = libc::mmap(place, end - start, protection, flags, file, offset as i64);
             libc::close(file);
+            mapped == place
         }
     }
 
@@ -383,6 +476,40 @@ impl GnuHash {
         }
     }
 
+    /// The symbol with this hash for which `is_it` holds.
+    fn find(&self, wanted: u32, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut at = self.first_of(wanted)?;
+        loop {
+            // SAFETY: the chains have an entry for each exported symbol.
+            let hash = unsafe { *self.link(at) };
+            if hash | 1 == wanted | 1 && is_it(at) {
+                return Some(at);
+            }
+            if hash & 1 == 1 {
+                return None;
+            }
+            at += 1;
+        }
+    }
+
+    /// Calls `visit` with the index of every exported symbol.
+    fn each(&self, mut visit: impl FnMut(usize)) {
+        for &bucket in self.buckets {
+            let mut at = bucket as usize;
+            if at == 0 {
+                continue;
+            }
+            loop {
+                visit(at);
+                // SAFETY: as in `find`.
+                if unsafe { *self.link(at) } & 1 == 1 {
+                    break;
+                }
+                at += 1;
+            }
+        }
+    }
+
     /// The first symbol whose name may have this hash.
     fn first_of(&self, hash: u32) -> Option<usize> {
         if self.bloom.is_empty() || self.buckets.is_empty() {
@@ -403,6 +530,39 @@ impl GnuHash {
     }
 }
 
+impl SystemHash {
+    fn at(address: usize) -> SystemHash {
+        let words = address as *const u32;
+        // SAFETY: the table begins with two words that give the lengths of its parts, which follow.
+        unsafe {
+            let [buckets, symbols] = *words.cast::<[u32; 2]>();
+            SystemHash {
+                buckets: slice::from_raw_parts(words.add(2), buckets as usize),
+                next: slice::from_raw_parts(words.add(2 + buckets as usize), symbols as usize),
+            }
+        }
+    }
+
+    /// The symbol of this name, of which `is_it` tells.
+    fn find(&self, name: &[u8], is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let bucket = (system_hash(name) as usize).checked_rem(self.buckets.len())?;
+        let mut at = self.buckets[bucket] as usize;
+        while at != 0 && !is_it(at) {
+            at = *self.next.get(at)? as usize;
+        }
+        (at != 0).then_some(at)
+    }
+}
+
+/// The hash of a name in a table of `DT_HASH`.
+fn system_hash(name: &[u8]) -> u32 {
+    name.iter().fold(0, |hash: u32, byte| {
+        let hash = (hash << 4).wrapping_add(u32::from(*byte));
+        let high = hash & 0xf000_0000;
+        (hash ^ high >> 24) & !high
+    })
+}
+
 /// The hash of a name in a table of `DT_GNU_HASH`.
 fn gnu_hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, |hash: u32, byte| {
@@ -412,12 +572,22 @@ fn gnu_hash(name: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{each, gnu_hash};
+    use super::{each, gnu_hash, has_only_the_common_search_path, system_hash};
 
     #[test]
     fn hashes_are_those_of_the_format() {
         assert_eq!(gnu_hash(b""), 0x0000_1505);
         assert_eq!(gnu_hash(b"printf"), 0x156b_2bb8);
+        assert_eq!(system_hash(b""), 0);
+        assert_eq!(system_hash(b"printf"), 0x0779_05a6);
+        assert_eq!(system_hash(b"flapenguin.me"), 0x0398_7915);
+    }
+
+    #[test]
+    fn the_test_has_no_search_path_and_unknown_code_may_have_one() {
+        let own = has_only_the_common_search_path as *const () as usize;
+        assert!(has_only_the_common_search_path(own));
+        assert!(!has_only_the_common_search_path(1));
     }
 
     #[test]

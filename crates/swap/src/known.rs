@@ -5,6 +5,7 @@
 //! invented or the file was changed after linking; so the functions must also have the same
 //! addresses.
 
+use crate::fit::Pair;
 use crate::image::{Function, Image};
 use core::fmt::Write;
 
@@ -18,7 +19,8 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Parses `BUILDID:LAYOUT:ADDRESS+SIZE,…`; `None` if the text is about another object.
+    /// Parses `BUILDID:LAYOUT:ADDRESS+SIZE,…`; `None` if the text is about another object,
+    /// or says what cannot be.
     pub(crate) fn parse(text: &str, image: &Image) -> Option<Known> {
         let mut parts = text.split(':');
         let id = parts.next()?;
@@ -29,10 +31,10 @@ impl Known {
         let mut internals = Vec::new();
         for function in parts.next()?.split(',').filter(|part| !part.is_empty()) {
             let (address, size) = function.split_once('+')?;
-            internals.push(Function {
-                address: image.base + usize::from_str_radix(address, 16).ok()?,
-                size: usize::from_str_radix(size, 16).ok()?,
-            });
+            let address = image.base.checked_add(number(address)?)?;
+            let size = number(size)?;
+            image.code(address..address.checked_add(size)?)?;
+            internals.push(Function { address, size });
         }
         Some(Known { layout, internals })
     }
@@ -50,15 +52,18 @@ impl Known {
     }
 }
 
+fn number(text: &str) -> Option<usize> {
+    usize::from_str_radix(text, 16).ok()
+}
+
 /// An FNV-1a hash, by words, of the addresses and sizes of functions in an object.
-pub(crate) fn layout(image: &Image, functions: &[Function]) -> u64 {
-    let mut number: u64 = 0xcbf2_9ce4_8422_2325;
-    for function in functions {
-        for word in [function.address - image.base, function.size] {
-            number = (number ^ word as u64).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-    number
+pub(crate) fn layout(image: &Image, pairs: &[Pair]) -> u64 {
+    let words = pairs
+        .iter()
+        .flat_map(|pair| [pair.carried.address - image.base, pair.carried.size]);
+    words.fold(0xcbf2_9ce4_8422_2325, |hash, word| {
+        (hash ^ word as u64).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -72,26 +77,27 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Known, layout};
-    use crate::image::{self, Function};
+    use crate::fit::Pair;
+    use crate::image::{self, Function, Image};
+
+    fn loaded(name: &str) -> Image {
+        let mut found = None;
+        image::each(|image| {
+            if image.name.to_string_lossy().contains(name) {
+                found = Some(image);
+            }
+            found.is_none()
+        });
+        found.expect("it is loaded")
+    }
 
     #[test]
     fn facts_hold_for_the_same_object_only() {
-        let mut images = Vec::new();
-        image::each(|image| {
-            images.push(image);
-            true
-        });
-        let with_id = |name: &str| {
-            let is_it = |image: &&image::Image| image.name.to_bytes().ends_with(name.as_bytes());
-            *images.iter().find(is_it).expect("it is loaded")
-        };
-        let (library, linker) = (with_id("/libc.so.6"), with_id("/ld-linux-x86-64.so.2"));
+        let (library, linker) = (loaded("/libc.so.6"), loaded("/ld-linux-"));
+        let function = library.function(b"getenv").expect("it is there");
         let known = Known {
             layout: 0xf00d,
-            internals: vec![Function {
-                address: library.base + 0x1234,
-                size: 0x56,
-            }],
+            internals: vec![function],
         };
         let text = known.print(&library).expect("the C library has a build ID");
         let read = Known::parse(&text, &library).expect("it is the same");
@@ -102,20 +108,44 @@ mod tests {
     }
 
     #[test]
+    fn facts_that_cannot_be_are_not_taken() {
+        let library = loaded("/libc.so.6");
+        let id = super::hexadecimal(library.build_id().expect("it has one"));
+        let code = library.function(b"getenv").expect("it is there").address - library.base;
+        let is_taken = |rest: &str| Known::parse(&format!("{id}:{rest}"), &library).is_some();
+        assert!(is_taken(&format!("1:{code:x}+4")));
+        assert!(is_taken("1:"));
+        for rest in [
+            "1:ffffffffffffffff+4".to_owned(),
+            format!("1:{code:x}+ffffffffffffffff"),
+            format!("1:{code:x}+ffffffff"),
+            // Its head is no code.
+            "1:0+4".to_owned(),
+            "1:1".to_owned(),
+            "x:".to_owned(),
+            "1".to_owned(),
+        ] {
+            assert!(!is_taken(&rest), "{rest}");
+        }
+    }
+
+    #[test]
     fn a_function_elsewhere_is_another_layout() {
-        let mut first = None;
-        image::each(|image| {
-            first = Some(image);
-            false
-        });
-        let program = first.expect("a test is a program");
-        let at = |place| Function {
-            address: program.base + place,
-            size: 16,
+        let image = loaded("/libc.so.6");
+        let pair = |place: &usize| Pair {
+            name: b"uv_now",
+            own: 0,
+            carried: Function {
+                address: image.base + place,
+                size: 16,
+            },
         };
-        let before = layout(&program, &[at(0x100), at(0x200)]);
-        assert_eq!(before, layout(&program, &[at(0x100), at(0x200)]));
-        assert_ne!(before, layout(&program, &[at(0x100), at(0x210)]));
-        assert_ne!(before, layout(&program, &[at(0x100)]));
+        let of = |places: &[usize]| {
+            let pairs: Vec<Pair> = places.iter().map(pair).collect();
+            layout(&image, &pairs)
+        };
+        assert_eq!(of(&[0x100, 0x200]), of(&[0x100, 0x200]));
+        assert_ne!(of(&[0x100, 0x200]), of(&[0x100, 0x210]));
+        assert_ne!(of(&[0x100, 0x200]), of(&[0x100]));
     }
 }

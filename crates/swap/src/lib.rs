@@ -13,14 +13,21 @@
 //! is changed, and [`patch`] writes all jumps or none. A module whose libuv ours cannot replace
 //! gets its own functions back.
 //!
-//! The swap writes nothing to the program's streams, except one line when a tripwire ends the
-//! program. It writes its results to a file, if the settings name one.
+//! The swap writes nothing to the program's streams, except two lines: the process that
+//! `blacklight run` becomes says whether ours replaces its libuv, before any code of the program runs; and
+//! a tripwire says why it ends the program. The swap writes its results to a file, if the settings name one.
+//!
+//! It writes code of x86-64 and of 64-bit ARM ([`machine`]). On other machines this object is empty, and
+//! the `blacklight` command does not use it.
+#![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 
-mod entry;
 mod fit;
+mod guarded;
 mod image;
 mod internals;
 mod known;
+mod machine;
+mod modules;
 mod opened;
 mod patch;
 mod report;
@@ -34,44 +41,46 @@ use known::Known;
 use patch::Jump;
 use settings::Settings;
 use std::fmt::Write;
-use std::sync::{Mutex, OnceLock};
 
-/// The exit status of a program that a tripwire ended: `EX_SOFTWARE` of `sysexits.h`.
-const TRIPPED: i32 = 70;
-
-/// Our library, if modules are examined. They are not if the program carries a libuv: the linker
-/// then resolves the modules' calls to the program's functions, with or without the swap.
-static FOR_MODULES: OnceLock<Image> = OnceLock::new();
-
-/// The objects that were examined.
-static EXAMINED: Seen = Seen(Mutex::new((0, Vec::new())));
+/// The exit status of a program that this object ends: `EX_SOFTWARE` of `sysexits.h`.
+const ENDED: i32 = 70;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
-/// Addresses of loaded objects, and the number of objects closed so far: after a close, another
-/// object may be loaded at the same address.
-struct Seen(Mutex<(u64, Vec<usize>)>);
+/// The objects that are loaded when the program starts.
+#[derive(Default)]
+struct Loaded {
+    /// The program, if it exports a libuv.
+    program: Option<Image>,
+    /// Whether the program has tables that can be read.
+    is_readable: bool,
+    ours: Option<Image>,
+    /// This object.
+    this: Option<Image>,
+    /// Those of the others that export a libuv.
+    modules: Vec<Image>,
+}
 
-impl Seen {
-    /// Records an object, and returns whether it is new.
-    fn is_new(&self, image: &Image) -> bool {
-        let Ok(mut seen) = self.0.lock() else {
-            return false;
-        };
-        let (closed, places) = &mut *seen;
-        if *closed != image.closed_before {
-            *closed = image.closed_before;
-            places.clear();
-        }
-        match places.binary_search(&image.base) {
-            Ok(_) => false,
-            Err(index) => {
-                places.insert(index, image.base);
-                true
+impl Loaded {
+    fn look(settings: &Settings<'_>) -> Loaded {
+        let mut loaded = Loaded::default();
+        image::each(|image| {
+            let carries = image.function(b"uv_run").is_some();
+            if image.name.is_empty() && !loaded.is_readable {
+                loaded.is_readable = true;
+                loaded.program = Some(image).filter(|_| carries);
+            } else if image.name.to_bytes() == settings.library.as_bytes() {
+                loaded.ours = Some(image);
+            } else if carries {
+                loaded.modules.push(image);
+            } else if image.contains(start as *const () as usize) {
+                loaded.this = Some(image);
             }
-        }
+            true
+        });
+        loaded
     }
 }
 
@@ -83,67 +92,63 @@ extern "C" fn start() {
     if let (Some(path), None) = (settings.report, settings.probe) {
         report::to(path);
     }
-    let mut ours = None;
-    let mut this = None;
-    let mut program = None;
-    let mut modules = Vec::new();
-    image::each(|image| {
-        let carries = image.function(b"uv_run").is_some();
-        if image.name.is_empty() && program.is_none() {
-            program = Some(image).filter(|_| carries);
-        } else if image.name.to_bytes() == settings.library.as_bytes() {
-            ours = Some(image);
-        } else if carries {
-            modules.push(image);
-        } else if image.contains(start as *const () as usize) {
-            this = Some(image);
-        }
-        true
-    });
+    let loaded = Loaded::look(&settings);
+    let this = loaded.this.and_then(|image| image.name.to_str().ok());
+    let this = this.unwrap_or_default();
     if settings.only_this.is_some_and(settings::is_running) {
-        let this = this.and_then(|image| image.name.to_str().ok());
-        settings::withdraw(&settings, this.unwrap_or_default());
+        settings::withdraw(&settings, this);
     }
-    let Some(ours) = ours else {
-        if let Some(descriptor) = settings.probe {
-            answer(
-                descriptor,
-                "way none\nrefused our library cannot be loaded into it\n",
-            );
-        }
-        return;
+    let Some(ours) = loaded.ours else {
+        return give_up(&settings, this, "our library cannot be loaded into it");
     };
-    match program {
-        Some(program) => replace_in_program(&program, &ours, &settings),
-        None => {
-            if settings.probe.is_none() {
-                FOR_MODULES.get_or_init(|| ours);
-            }
-            modules
-                .iter()
-                .for_each(|module| replace_in_module(module, &ours));
-        }
+    if !loaded.is_readable {
+        return give_up(&settings, this, "it has no table of its functions");
+    }
+    match loaded.program {
+        Some(program) => replace_in_program(&program, &ours, &settings, this),
+        None if settings.probe.is_none() => modules::watch(&loaded.modules, ours, &settings),
+        None => {}
     }
     if let Some(descriptor) = settings.probe {
         answer(descriptor, "way none\n");
     }
 }
 
-/// Replaces the libuv that the program carries, and answers a probe.
-fn replace_in_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
+/// Leaves the program as it is, and says why to whoever has asked.
+fn give_up(settings: &Settings<'_>, this: &str, reason: &str) {
+    if let Some(descriptor) = settings.probe {
+        answer(descriptor, &format!("way none\nrefused {reason}\n"));
+    }
+    if let Some(name) = settings.name_to_announce() {
+        report::announce_failure(name, reason);
+        settings::withdraw(settings, this);
+    }
+}
+
+/// Replaces the libuv that the program carries, says so if that is asked for, and answers a probe. `this` is the path of this object.
+fn replace_in_program(program: &Image, ours: &Image, settings: &Settings<'_>, this: &str) {
     let inherited = settings.known.and_then(|text| Known::parse(text, program));
     let outcome = if has_threads() {
         Err(Refusal::Threads)
     } else {
-        replace(program, ours, inherited.as_ref())
+        replace(program, ours, inherited.as_ref(), Entries::Jump)
     };
-    report::add(
-        program,
-        &outcome.as_ref().map(|(carried, _)| carried.version),
-    );
+    let version = outcome.as_ref().map(|(carried, _)| carried.version);
+    report::add(program, &version);
+    if let (Err(refusal), true) = (&outcome, settings.is_required()) {
+        report::insist(program, refusal);
+        exit(1);
+    }
+    if let Some(name) = settings.name_to_announce() {
+        report::announce(name, settings.library, &version);
+        if outcome.is_err() {
+            // Its children run as they are, too.
+            settings::withdraw(settings, this);
+        }
+    }
     let facts = outcome.as_ref().ok().and_then(|(_, new)| {
-        let known = new.as_ref().or(inherited.as_ref())?;
-        known.print(program)
+        let asked_for = settings.probe.and(inherited.as_ref());
+        new.as_ref().or(asked_for)?.print(program)
     });
     if let Some(descriptor) = settings.probe {
         let mut text = String::new();
@@ -152,7 +157,7 @@ fn replace_in_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
                 text,
                 "way jumps\nversion {}\nfunctions {}\njumps {}\nknown {}",
                 Version(carried.version),
-                carried.functions.len(),
+                carried.functions,
                 carried.jumps.len(),
                 facts.as_deref().unwrap_or_default(),
             ),
@@ -160,28 +165,56 @@ fn replace_in_program(program: &Image, ours: &Image, settings: &Settings<'_>) {
         };
         answer(descriptor, if written.is_ok() { &text } else { "" });
     }
-    if let (Ok((_, Some(_))), Some(facts), false) = (&outcome, facts, settings.only_this.is_some())
-    {
-        settings::pass_on(settings, &facts);
+    // What this process has said is not said again by the programs that it may become.
+    let is_said = settings.name_to_announce().is_some();
+    let is_new = matches!(&outcome, Ok((_, Some(_))));
+    if outcome.is_ok() && settings.only_this.is_none() && (is_new || is_said) {
+        let facts = facts.as_deref().or(settings.known);
+        settings::pass_on(settings, facts.unwrap_or_default());
     }
 }
 
-/// Whether another preloaded object has started threads, which may run the program's code.
+/// Whether another preloaded object may have started threads, which may run the program's code.
 fn has_threads() -> bool {
-    // The link count of the directory is the number of threads plus two.
-    // SAFETY: the path is a C string, and `status` is valid for writes.
+    // SAFETY: the names are C strings, and `status` is valid for writes. If the C library has that
+    // variable, it is a byte.
     unsafe {
+        let name = c"__libc_single_threaded".as_ptr();
+        let is_single = libc::dlsym(libc::RTLD_DEFAULT, name).cast::<u8>();
+        let is_single = is_single.as_ref().is_some_and(|is_single| *is_single != 0);
         let mut status: libc::stat = core::mem::zeroed();
-        libc::stat(c"/proc/self/task".as_ptr(), &raw mut status) == 0 && status.st_nlink > 3
+        let is_known = libc::stat(c"/proc/self/task".as_ptr(), &raw mut status) == 0;
+        #[allow(clippy::useless_conversion, reason = "its size depends on the machine")]
+        let links = is_known.then(|| u64::from(status.st_nlink));
+        may_have_threads(is_single, links)
     }
 }
 
-/// Writes jumps into an object that calls its libuv directly. Returns facts about the file,
-/// unless `inherited` has them.
+/// Whether there may be threads, by what the C library says, which old ones do not, and by the number
+/// of links of the directory with one entry for each, if it can be seen.
+fn may_have_threads(is_single: bool, links: Option<u64>) -> bool {
+    // An emulator's own threads are in the directory as well. It has two links besides its entries.
+    !is_single && links.is_none_or(|links| links > 3)
+}
+
+/// How calls of an object get to our functions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entries {
+    /// By jumps at the entries of its own.
+    Jump,
+    /// By the linker, which has bound them to ours.
+    Bound,
+    /// By the linker, and a thread may be running its code, of which nothing is changed: not even
+    /// for tripwires, since pages cannot be run while they are written.
+    BoundInUse,
+}
+
+/// Has an object use our library. Returns facts about the file, unless `inherited` has them.
 fn replace(
     image: &Image,
     ours: &Image,
     inherited: Option<&Known>,
+    entries: Entries,
 ) -> Result<(Carried, Option<Known>), Refusal> {
     let carried = fit::examine(image, ours, inherited)?;
     let inherited = inherited.filter(|_| carried.is_known);
@@ -196,91 +229,74 @@ fn replace(
             internals: internals.gates,
         });
     }
-    let mut jumps = carried.jumps.clone();
     let internals = inherited
         .or(found.as_ref())
         .map(|known| known.internals.as_slice());
-    for function in internals.unwrap_or_default() {
-        jumps.extend(fit::place(image, *function).map(|at| Jump {
-            at,
+    let wires = internals.unwrap_or_default().iter().filter_map(|function| {
+        Some(Jump {
+            at: fit::place(image, *function)?,
             to: tripped as *const () as usize,
-        }));
-    }
-    patch::apply(image, jumps).map_err(Refusal::Code)?;
-    Ok((carried, found))
-}
-
-/// Examines a module, and replaces the libuv that it carries, if any.
-fn replace_in_module(module: &Image, ours: &Image) {
-    let Some(own) = module.function(b"uv_run") else {
-        return;
-    };
-    if is_replaced(module) {
-        return;
-    }
-    let slot = module.uv_slots().find(|(name, _)| *name == b"uv_run");
-    // SAFETY: the relocation says that the linker writes an address there, and it is mapped.
-    let bound = slot.map(|(_, at)| unsafe { *(at as *const usize) });
-    // A module opened with RTLD_DEEPBIND is bound to its own functions.
-    let is_interposed = bound.is_some_and(|address| address != own.address);
-    let outcome = if is_interposed {
-        fit::examine(module, ours, None).map(|carried| carried.version)
-    } else {
-        replace(module, ours, None).map(|(carried, _)| carried.version)
-    };
-    report::add(module, &outcome.as_ref().copied());
-    if outcome.is_err() && is_interposed {
-        let own = |(name, at)| Some((at, module.function(name)?.address));
-        let pointers: Vec<_> = module.uv_slots().filter_map(own).collect();
-        patch::write_pointers(module, &pointers);
-    }
-}
-
-/// Whether the object already has jumps.
-fn is_replaced(image: &Image) -> bool {
-    let function = image.function(b"uv_run");
-    let at = function.and_then(|function| fit::place(image, function));
-    // SAFETY: the address lies in a function of a loaded object.
-    at.is_some_and(|at| unsafe { *(at as *const u8) } == 0xe9)
-}
-
-fn examines_modules() -> bool {
-    FOR_MODULES.get().is_some()
-}
-
-/// Examines the objects that were opened since the last call.
-fn examine_modules() {
-    let Some(ours) = FOR_MODULES.get() else {
-        return;
-    };
-    // The linker holds its lock, so no other thread opens or closes objects meanwhile.
-    image::each(|image| {
-        let carries = || image.base != ours.base && image.function(b"uv_run").is_some();
-        if EXAMINED.is_new(&image) && carries() {
-            replace_in_module(&image, ours);
-        }
-        true
+        })
     });
+    match entries {
+        Entries::Jump => {
+            let jumps = carried.jumps.iter().copied().chain(wires).collect();
+            patch::apply(image, jumps).map_err(Refusal::Code)?;
+        }
+        // It runs on ours without the wires as well, where the system forbids them.
+        Entries::Bound => {
+            let _forbidden = patch::apply(image, wires.collect());
+        }
+        Entries::BoundInUse => {}
+    }
+    Ok((carried, found))
 }
 
 /// Writes the result of a probe, and ends the process before the program begins.
 fn answer(descriptor: i32, text: &str) {
-    // SAFETY: the pointer and length are those of `text`. Exiting here skips no clean-up, since
-    // no code of the program has run.
-    unsafe {
-        libc::write(descriptor, text.as_ptr().cast(), text.len());
-        libc::_exit(0);
-    }
+    // SAFETY: the pointer and length are those of `text`.
+    unsafe { libc::write(descriptor, text.as_ptr().cast(), text.len()) };
+    exit(0);
 }
 
 /// The target of all tripwires.
 extern "C" fn tripped() -> ! {
-    const LINE: &str = "blacklight: this program has got into its own libuv, which was \
-                        replaced; it calls it by other ways than its functions, so run it \
-                        without blacklight\n";
-    // SAFETY: as in `answer`; the program cannot continue, since its loop is inconsistent.
-    unsafe {
-        libc::write(2, LINE.as_ptr().cast(), LINE.len());
-        libc::_exit(TRIPPED);
+    end(
+        "this program has got into its own libuv, which was replaced; it calls it by other ways \
+         than its functions, so run it without blacklight",
+    );
+}
+
+/// Ends a program that cannot continue, with a line on standard error. Allocates nothing, since the
+/// program may be anywhere.
+fn end(reason: &str) -> ! {
+    let parts = ["blacklight: ", reason, "\n"].map(|part| libc::iovec {
+        iov_base: part.as_ptr().cast_mut().cast(),
+        iov_len: part.len(),
+    });
+    // One call, so that nothing that another thread or process writes comes between.
+    // SAFETY: the pointers and lengths are those of the parts, which are only read.
+    unsafe { libc::writev(2, parts.as_ptr(), parts.len() as libc::c_int) };
+    exit(ENDED);
+}
+
+/// Ends the process without any clean-up: either no code of the program has run, or what it would
+/// clean up is inconsistent.
+fn exit(status: i32) -> ! {
+    // SAFETY: it takes any status.
+    unsafe { libc::_exit(status) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_have_threads;
+
+    #[test]
+    fn a_program_of_which_nothing_is_known_may_have_threads() {
+        assert!(may_have_threads(false, None));
+        assert!(may_have_threads(false, Some(4)));
+        assert!(!may_have_threads(false, Some(3)));
+        assert!(!may_have_threads(true, Some(4)));
+        assert!(!may_have_threads(true, None));
     }
 }

@@ -1,48 +1,43 @@
 //! Interposes `dlopen`, to examine the objects that a program opens later, such as modules of
 //! Python and Lua.
 //!
-//! The real `dlopen` searches for a plain name in the search path of its caller, which it finds
-//! by the return address. So a call with a plain name jumps to the real function, with the return
-//! address intact. A call with a path, as for a module, does not depend on the caller; new
-//! objects are examined before that call returns. Objects in other namespaces (`dlmopen`) have
+//! New objects are examined before `dlopen` returns, when no thread has got hold of them, so it
+//! does not matter how many threads the program has. Objects in other namespaces (`dlmopen`) have
 //! their own C library and are left alone.
+//!
+//! The real `dlopen` finds its caller by the return address, and some callers have a search path
+//! of their own. A call for which that matters jumps to the real function, with the return address
+//! intact, and the objects that it opens are never examined: when they could be, the program may
+//! be using them already.
 
+use crate::modules;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The address of the real `dlopen`, or 0 before the first use.
 static REAL: AtomicUsize = AtomicUsize::new(0);
 
-/// Replaces the real `dlopen`, and jumps to the function that [`target`] returns.
-///
-/// # Safety
-///
-/// As for the real function.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
-    core::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "sub rsp, 8",
-        "call {target}",
-        "add rsp, 8",
-        "pop rsi",
-        "pop rdi",
-        "jmp rax",
-        target = sym target,
-    )
-}
+/// Whether there may be objects that were opened and not examined.
+static HAS_PASSED_CALLS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Chooses the function to run: the real one, or [`open_and_examine`].
-unsafe extern "C" fn target(path: *const c_char) -> usize {
-    // SAFETY: the caller gives a string or a null pointer.
-    let has_path = !path.is_null() && unsafe { CStr::from_ptr(path) }.to_bytes().contains(&b'/');
-    if has_path && crate::examines_modules() {
-        open_and_examine as *const () as usize
-    } else {
-        real()
+/// Chooses the function that a call of `dlopen` is to run: the real one, or [`open_and_examine`].
+/// [`machine::dlopen`](crate::machine::dlopen), which replaces the real one, jumps there.
+pub(crate) unsafe extern "C" fn target(path: *const c_char, caller: usize) -> usize {
+    // A null pointer stands for the program itself.
+    if path.is_null() || !modules::are_watched() {
+        return real();
     }
+    // SAFETY: the caller gives a string.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    // The linker takes `$ORIGIN` for the directory of the caller. For the libraries that the object
+    // asks for it does not search where the caller has it search, so that a path is the same for us.
+    let is_same_for_us =
+        !path.contains(&b'$') && (path.contains(&b'/') || modules::have_common_search_path(caller));
+    if is_same_for_us {
+        return open_and_examine as *const () as usize;
+    }
+    HAS_PASSED_CALLS_ON.store(true, Ordering::SeqCst);
+    real()
 }
 
 fn real() -> usize {
@@ -58,11 +53,33 @@ fn real() -> usize {
 
 unsafe extern "C" fn open_and_examine(path: *const c_char, flags: c_int) -> *mut c_void {
     type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
+    let mut before = Vec::new();
+    if HAS_PASSED_CALLS_ON.load(Ordering::SeqCst) {
+        before = modules::leave_alone();
+    }
     // SAFETY: the address is that of the C library's function, which has this type, and the
     // arguments come from our caller.
     let handle = unsafe { core::mem::transmute::<usize, Open>(real())(path, flags) };
-    if !handle.is_null() {
-        crate::examine_modules();
+    if let Some(base) = base_of(handle) {
+        modules::examine(base, &before);
     }
     handle
+}
+
+/// The address of the object that was opened.
+fn base_of(handle: *mut c_void) -> Option<usize> {
+    /// The part of `struct link_map` that every version has.
+    #[repr(C)]
+    struct LinkMap {
+        base: usize,
+    }
+    if handle.is_null() {
+        return None;
+    }
+    let mut map: *const LinkMap = core::ptr::null();
+    // SAFETY: the handle is open, and the request writes a pointer.
+    unsafe {
+        let found = libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast());
+        (found == 0).then(|| (*map).base)
+    }
 }

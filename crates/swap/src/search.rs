@@ -1,28 +1,18 @@
 //! Searches megabytes of names for `uv_`.
 
-use core::arch::x86_64::{
-    __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8,
-};
-
 /// Calls `found` with the offset of every `uv_` in `text`.
 pub(crate) fn each_uv(text: &[u8], mut found: impl FnMut(usize)) {
+    // Compilers make instructions of this that compare all bytes of a step at once.
     const STEP: usize = 16;
-    // SAFETY: every x86-64 processor has these instructions.
-    let letter = |letter: u8| unsafe { _mm_set1_epi8(letter as i8) };
-    let [u, v, underscore] = [b'u', b'v', b'_'].map(letter);
     let mut at = 0;
-    while at + STEP + 2 <= text.len() {
-        // SAFETY: the 18 bytes from `at` on lie within the text.
-        let mut hits = unsafe {
-            let load = |skip| _mm_loadu_si128(text.as_ptr().add(at + skip).cast::<__m128i>());
-            let first = _mm_cmpeq_epi8(load(0), u);
-            let second = _mm_cmpeq_epi8(load(1), v);
-            let third = _mm_cmpeq_epi8(load(2), underscore);
-            _mm_movemask_epi8(_mm_and_si128(_mm_and_si128(first, second), third))
+    while let Some(part) = text.get(at..at + STEP + 2) {
+        let is_here = |index: usize| {
+            (part[index] == b'u') & (part[index + 1] == b'v') & (part[index + 2] == b'_')
         };
-        while hits != 0 {
-            found(at + hits.trailing_zeros() as usize);
-            hits &= hits - 1;
+        if (0..STEP).fold(false, |any, index| any | is_here(index)) {
+            (0..STEP)
+                .filter(|index| is_here(*index))
+                .for_each(|index| found(at + index));
         }
         at += STEP;
     }

@@ -8,6 +8,7 @@
 //! functions may have been inlined into the program.
 
 use crate::image::{Function, Image};
+use crate::machine::{self, Callee};
 use core::ops::Range;
 
 /// Short functions that libuv calls across its source files, from 1.44.0 on: for streams,
@@ -28,10 +29,9 @@ const WITNESSES: [&[u8]; 10] = [
 /// The largest gap between exported functions that may contain internal ones.
 const NEARBY: usize = 1 << 16;
 
-const CALL: u8 = 0xe8;
-const JUMP: u8 = 0xe9;
-const INDIRECT: u8 = 0xff;
-const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+/// The most stubs that lie between a call and its function: one to reach farther, and one of the
+/// linkage table.
+const STUBS: usize = 2;
 
 /// The targets of calls of a witness.
 #[derive(Clone, Copy)]
@@ -77,45 +77,32 @@ fn ranges(functions: &[Function]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Removes the witnesses that `code` calls. Treats every byte as the start of an instruction,
-/// since it is very unlikely that other bytes look like a call of one of these addresses.
+/// Removes the witnesses that `code` calls.
 fn remove_called(image: &Image, code: &[u8], start: usize, unseen: &mut Vec<Witness>) {
-    for (at, bytes) in code.windows(6).enumerate() {
-        let at = start + at;
-        let (function, slot) = match *bytes {
-            [CALL | JUMP, a, b, c, d, _] => {
-                let target = relative(at + 5, [a, b, c, d]);
-                (Some(target), stub_slot(image, target))
-            }
-            // `call *slot(%rip)` and `jmp *slot(%rip)`.
-            [INDIRECT, 0x15 | 0x25, a, b, c, d] => (None, Some(relative(at + 6, [a, b, c, d]))),
-            _ => continue,
-        };
+    machine::each_call(code, start, |callee| {
+        let callees = with_stubs(image, callee);
         unseen.retain(|witness| {
-            let through_table = slot.is_some() && witness.slot == slot;
-            !through_table && Some(witness.function) != function
+            let is_called = |callee: &Callee| match *callee {
+                Callee::Code(at) => at == witness.function,
+                Callee::Pointer(at) => Some(at) == witness.slot,
+            };
+            !callees.iter().flatten().any(is_called)
         });
-        if unseen.is_empty() {
-            return;
-        }
-    }
+        !unseen.is_empty()
+    });
 }
 
-/// The slot that a stub of the linkage table at `address` jumps through.
-fn stub_slot(image: &Image, address: usize) -> Option<usize> {
-    let stub = image.code(address..address.checked_add(11)?)?;
-    let skipped = if stub.starts_with(&ENDBR64) { 4 } else { 0 };
-    // A stub may begin with `bnd`, a prefix that current processors ignore.
-    let skipped = skipped + usize::from(stub[skipped] == 0xf2);
-    match *stub.get(skipped..)? {
-        [INDIRECT, 0x25, a, b, c, d, ..] => {
-            let next = address + skipped + 6;
-            Some(relative(next, [a, b, c, d]))
-        }
-        _ => None,
+/// Where a call leads, and where the stubs lead that it leads to.
+fn with_stubs(image: &Image, callee: Callee) -> [Option<Callee>; STUBS + 1] {
+    let mut callees = [Some(callee), None, None];
+    for index in 0..STUBS {
+        let Some(Callee::Code(at)) = callees[index] else {
+            break;
+        };
+        let code = at.checked_add(machine::STUB).map(|end| at..end);
+        callees[index + 1] = code
+            .and_then(|code| image.code(code))
+            .and_then(|code| machine::stub(code, at));
     }
-}
-
-fn relative(next: usize, distance: [u8; 4]) -> usize {
-    next.wrapping_add_signed(i32::from_le_bytes(distance) as isize)
+    callees
 }

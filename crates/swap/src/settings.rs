@@ -1,7 +1,7 @@
 //! The settings that `blacklight run` passes in the environment variable `BLACKLIGHT_SWAP`.
 //!
-//! The settings are separated by semicolons: `only-this=PROGRAM`, `probe=FD`, `known=FACTS`,
-//! `report=PATH`, and last `library=PATH`, which may contain a semicolon.
+//! The settings are separated by semicolons: `only-this=PROGRAM`, `announce=PID:NAME`, `require=PID`,
+//! `probe=FD`, `known=FACTS`, `report=PATH`, and last `library=PATH`, which may contain a semicolon.
 
 use core::ffi::CStr;
 use libc::c_int;
@@ -17,6 +17,11 @@ pub(crate) struct Settings<'a> {
     /// The program whose children do not inherit the preloads. A program that runs before it in
     /// the same process, such as `env` for a script, passes them on.
     pub(crate) only_this: Option<&'a str>,
+    /// The process that is to say in one line what became of it, and the name of its program: that which `blacklight run` has
+    /// become.
+    pub(crate) announce: Option<(u32, &'a str)>,
+    /// The process that is not to run on any other library than ours.
+    pub(crate) require: Option<u32>,
     /// The descriptor to write the result to, before ending the process without running the
     /// program.
     pub(crate) probe: Option<c_int>,
@@ -39,12 +44,28 @@ impl<'a> Settings<'a> {
             rest = others;
             match word.split_once('=') {
                 Some(("only-this", program)) => settings.only_this = Some(program),
+                Some(("announce", who)) => {
+                    let (process, name) = who.split_once(':')?;
+                    settings.announce = Some((process.parse().ok()?, name));
+                }
+                Some(("require", process)) => settings.require = Some(process.parse().ok()?),
                 Some(("probe", fd)) => settings.probe = Some(fd.parse().ok()?),
                 Some(("known", facts)) => settings.known = Some(facts),
                 Some(("report", path)) => settings.report = Some(path),
                 _ => {}
             }
         }
+    }
+
+    /// The name by which this process is to say what became of it, if it is.
+    pub(crate) fn name_to_announce(&self) -> Option<&'a str> {
+        let (process, name) = self.announce?;
+        (process == std::process::id()).then_some(name)
+    }
+
+    /// Whether this process is not to run on any other library than ours.
+    pub(crate) fn is_required(&self) -> bool {
+        self.require == Some(std::process::id())
     }
 
     fn print(&self, known: &str) -> String {
@@ -126,11 +147,15 @@ mod tests {
 
     #[test]
     fn words_come_in_any_order_and_the_path_last() {
-        let settings =
-            Settings::parse("only-this=/p q;known=ab:3:;probe=7;report=/r;library=/a;b/libuv.so.1");
+        let settings = Settings::parse(
+            "only-this=/p q;known=ab:3:;probe=7;announce=12:a:b;require=12;report=/r;\
+             library=/a;b/libuv.so.1",
+        );
         let expected = Settings {
             library: "/a;b/libuv.so.1",
             only_this: Some("/p q"),
+            announce: Some((12, "a:b")),
+            require: Some(12),
             probe: Some(7),
             known: Some("ab:3:"),
             report: Some("/r"),
@@ -138,6 +163,8 @@ mod tests {
         assert_eq!(settings, Some(expected));
         assert_eq!(Settings::parse(""), None);
         assert_eq!(Settings::parse("only-this=/a"), None);
+        assert_eq!(Settings::parse("announce=12;library=/a"), None);
+        assert_eq!(Settings::parse("announce=x:a;library=/a"), None);
         assert_eq!(Settings::parse("library="), None);
     }
 
@@ -146,6 +173,8 @@ mod tests {
         let settings = Settings {
             library: "/lib/libuv.so.1",
             only_this: None,
+            announce: Some((1, "node")),
+            require: None,
             probe: None,
             known: Some("old"),
             report: Some("/r s"),
@@ -153,6 +182,7 @@ mod tests {
         let text = settings.print("cd:1:2+3");
         let read = Settings::parse(text.trim_end_matches('\0')).expect("it is complete");
         assert_eq!(read.known, Some("cd:1:2+3"));
+        assert_eq!(read.announce, None);
         assert_eq!(read.library, settings.library);
         assert_eq!(read.report, settings.report);
     }

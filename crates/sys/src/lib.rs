@@ -21,12 +21,12 @@ mod platform;
 mod unix;
 
 #[cfg(target_os = "linux")]
-pub use linux::{cgroup, epoll};
+pub use linux::{cgroup, epoll, ptrace};
 pub use platform::{cpu, file_watch, memory, ring, waker};
 pub use unix::{
     buffer, clock, datagram, env, fd, fork_lock, fs, host, inet, interfaces, library, multicast,
     own_process, pair, per_process, pid, poll, process, random, resolver, select, signal, socket,
-    stream, sync, terminal, thread, user,
+    stack, stream, sync, terminal, thread, user,
 };
 
 pub use errno::Errno;
@@ -48,7 +48,7 @@ fn check(status: libc::c_int) -> Result<libc::c_int, Errno> {
 /// A timeout as the `timespec` that `ppoll`, `pselect` and `epoll_pwait2` take.
 fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
-        tv_sec: (ns / 1_000_000_000).min(i64::MAX as u64) as libc::time_t,
+        tv_sec: (ns / 1_000_000_000).min(i64::MAX as u64) as _,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     }
 }

@@ -2,8 +2,20 @@
 //!
 //! `unix/` needs only POSIX. All else that this crate needs from the operating system comes from
 //! the platform's own folder, through the modules listed here. To port Blacklight to another Unix,
-//! write a folder with these modules and name it below; no other code, here or above, depends on
-//! the system.
+//! write a folder with these modules and name it below.
+//!
+//! Outside of this crate the following depends on Linux:
+//!
+//! - The engine's pollers. `poller/epoll.rs` is the default one, through `sys::epoll`, which is not
+//!   listed here, and `poller/no_epoll.rs` takes its place elsewhere; `poller/sim.rs` asks it for the
+//!   readiness of real descriptors; and `poller/bits.rs` expects Linux' numbers for the bits of
+//!   `poll`. Select and poll need nothing more, and no other module of the engine depends on the
+//!   system.
+//! - Recording. `crates/record` reads `/proc`, wakes the loops of other processes through
+//!   `pidfd_getfd`, and permits readers to do that by `PR_SET_PTRACER`.
+//! - Two features of `crates/blacklight`: abstract names of Unix sockets (`unix.rs`), and opening a
+//!   pipe among the standard streams anew through `/proc/self/fd` (`stdio.rs`).
+//! - `crates/swap` and `crates/cli`, which work on ELF files and on `/proc`.
 
 #[cfg(target_os = "linux")]
 use crate::linux as system;
@@ -34,7 +46,7 @@ pub(crate) use system::host;
 pub(crate) use system::interfaces;
 /// `free`, `total`, `constrained`, `available` and `resident_set`.
 pub use system::memory;
-/// `executable`, the path of the program, and `RUSAGE_THREAD`.
+/// `executable`, the path of the program, `is_privileged`, and `RUSAGE_THREAD`.
 pub(crate) use system::own_process;
 /// `POLLRDHUP`.
 pub(crate) use system::poll;

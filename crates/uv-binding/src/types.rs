@@ -1,7 +1,6 @@
 //! The types of the interface. Written by `cargo xtask abi --bless` from `crates/uv/include`; not edited by hand.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::mem::offset_of;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -265,7 +264,7 @@ pub struct uv_getnameinfo_t {
     pub getnameinfo_cb: Option<unsafe extern "C" fn(*mut uv_getnameinfo_t, c_int, *const c_char, *const c_char)>,
     pub storage: libc::sockaddr_storage,
     pub flags: c_int,
-    pub host: [c_char; 1025],
+    pub host: [c_char; libc::NI_MAXHOST as usize],
     pub service: [c_char; 32],
     pub retcode: c_int,
 }
@@ -1148,7 +1147,9 @@ pub type uv_work_cb = Option<unsafe extern "C" fn(*mut uv_work_t)>;
 
 pub type uv_write_cb = Option<unsafe extern "C" fn(*mut uv_write_t, c_int)>;
 
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 const _: () = {
+    use std::mem::offset_of;
     assert!(offset_of!(uv__io_t, bits) == 0);
     assert!(offset_of!(uv__io_t, pending_queue) == 8);
     assert!(offset_of!(uv__io_t, watcher_queue) == 24);

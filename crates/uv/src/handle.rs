@@ -169,8 +169,9 @@ pub(crate) unsafe fn print(loop_: *mut uv_loop_t, stream: *mut libc::FILE, only_
         let name = entry(type_).map_or("?".into(), |entry| entry.0.to_string_lossy());
         let mark = |set, mark| if set { mark } else { '-' };
         let (referenced, active) = (mark(referenced, 'R'), mark(active, 'A'));
-        let text = format_args!("[{referenced}{active}-] {name:8} {handle:p}\n");
-        let text = Short::format(text);
+        let text = Short::format(format_args!(
+            "[{referenced}{active}-] {name:8} {handle:p}\n"
+        ));
         // SAFETY: the text ends in a NUL; the caller guarantees the stream.
         unsafe {
             match stream.is_null() {

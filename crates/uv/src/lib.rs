@@ -27,6 +27,7 @@
 pub mod abi;
 pub mod alloc;
 pub mod async_;
+mod callbacks;
 pub mod cpu;
 pub mod descriptor;
 pub mod dl;

@@ -2,7 +2,7 @@
 
 use crate::abi::{uv_handle_t, uv_loop_t, uv_walk_cb};
 use crate::engine::{self, LoopState};
-use crate::{alloc, handle};
+use crate::{alloc, callbacks, handle};
 use blacklight_engine::{Engine, Errno, Mechanism, Spinning};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
@@ -13,6 +13,7 @@ fn new_state() -> Result<*mut LoopState, Errno> {
     let spinning = Spinning::from_environment()?;
     let mut engine = Engine::new(Mechanism::from_environment()?)?;
     engine.set_spinning(spinning);
+    engine.record(callbacks::FRONT, "");
     alloc::boxed(LoopState {
         mailbox: engine.mailbox().clone(),
         idle_time: engine.idle_time().clone(),

@@ -11,7 +11,7 @@ use crate::abi::{
     uv_loop_t, uv_req_t, uv_work_cb, uv_work_t,
 };
 use crate::fs::ring::{CANCELLED, ON_RING};
-use crate::{dns, engine, random};
+use crate::{callbacks, dns, engine, random};
 use blacklight_engine::{Errno, Job, RequestKey, WorkKind};
 use std::ffi::{c_int, c_void};
 
@@ -33,7 +33,10 @@ pub(crate) unsafe fn submit(
     unsafe {
         let job = Job::raw(work, req.cast());
         let token = engine::token(req);
-        match engine::with(loop_, |engine| engine.work_submit(token, kind, job)) {
+        let label = callbacks::request_kind((*req).type_);
+        match engine::with(loop_, |engine| {
+            engine.work_submit_as(token, kind, label, job)
+        }) {
             Ok(key) => (*req).key = key.to_bits(),
             Err((error, _)) => return error.code(),
         }
@@ -139,6 +142,7 @@ const _: () = assert!(std::mem::offset_of!(uv_fs_head, loop_) == 72);
 /// not outlive the library, and a submitted write is not lost to an `exit`.
 extern "C" fn at_exit() {
     blacklight_engine::shut_down_pool();
+    blacklight_engine::remove_record();
 }
 
 #[used]

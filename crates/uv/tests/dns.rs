@@ -139,11 +139,10 @@ fn addresses_in_numbers() {
     let passive = hints(libc::AI_PASSIVE, libc::AF_INET, libc::SOCK_DGRAM);
     let found = lookup(None, Some("7"), Some(passive));
     assert_eq!(found, Ok(vec![(Ipv4Addr::UNSPECIFIED.into(), 7)]));
-    assert_eq!(
-        lookup(name("127.0.0.1"), None, None).unwrap().len(),
-        3,
-        "no hints: all types"
-    );
+    // Each type of socket once; musl leaves out raw ones.
+    let types = if cfg!(target_env = "musl") { 2 } else { 3 };
+    let found = lookup(name("127.0.0.1"), None, None).unwrap();
+    assert_eq!(found.len(), types, "no hints: all types");
 }
 
 #[test]
@@ -155,6 +154,8 @@ fn errors_in_libuvs_numbers() {
     assert_eq!(ask("", Some("80"), None), -libc::EINVAL);
     assert_eq!(ask("localhost", None, numeric(0, 0)), UV_EAI_NONAME);
     assert_eq!(ask("127.0.0.1", None, numeric(999, 0)), -3005, "EAI_FAMILY");
+    // musl asks for no type of socket where there is no service.
+    #[cfg(not(target_env = "musl"))]
     assert_eq!(
         ask("127.0.0.1", None, numeric(0, 77)),
         -3011,
@@ -165,11 +166,13 @@ fn errors_in_libuvs_numbers() {
         -3002,
         "EAI_BADFLAGS"
     );
-    assert_eq!(
-        ask("127.0.0.1", None, numeric(libc::AF_INET6, 0)),
-        -3000,
-        "EAI_ADDRFAMILY"
-    );
+    // EAI_ADDRFAMILY; musl has no name like that in this family.
+    let expected = match cfg!(target_env = "musl") {
+        true => UV_EAI_NONAME,
+        false => -3000,
+    };
+    let found = ask("127.0.0.1", None, numeric(libc::AF_INET6, 0));
+    assert_eq!(found, expected);
     let service = ask(
         "127.0.0.1",
         Some("no such thing"),
@@ -270,6 +273,8 @@ fn names_of_addresses() {
     );
     assert_eq!(ask(&mut lp, &mut request, four_ptr, numbers, None), 0);
     assert_eq!(request.names(), ("0.0.0.0".into(), "80".into()));
+    // musl refuses no flags.
+    #[cfg(not(target_env = "musl"))]
     assert_eq!(
         ask(&mut lp, &mut request, six_ptr, c_int::MAX, None),
         -3002,

@@ -141,7 +141,7 @@ fn unshare(resolv_conf: &std::ffi::CStr) -> io::Result<()> {
         let mut loopback: libc::ifreq = std::mem::zeroed();
         loopback.ifr_name[..2].copy_from_slice(&[b'l' as _, b'o' as _]);
         loopback.ifr_ifru.ifru_flags = libc::IFF_UP as _;
-        check(libc::ioctl(socket, libc::SIOCSIFFLAGS, &loopback))
+        check(libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &loopback))
     }
 }
 

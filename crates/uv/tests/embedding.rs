@@ -19,6 +19,19 @@ const GUARD_MS: c_int = 20_000;
 /// A way to wait for a descriptor for so many milliseconds; whether there was something.
 type Wait = fn(c_int, c_int) -> bool;
 
+/// Whether a call reports something. A signal of a child that has ended may interrupt it.
+fn reports(mut call: impl FnMut() -> c_int) -> bool {
+    loop {
+        match call() {
+            -1 => assert_eq!(
+                std::io::Error::last_os_error().raw_os_error(),
+                Some(libc::EINTR)
+            ),
+            count => return count == 1,
+        }
+    }
+}
+
 fn by_looking(fd: c_int, timeout_ms: c_int) -> bool {
     let mut poll = libc::pollfd {
         fd,
@@ -26,14 +39,14 @@ fn by_looking(fd: c_int, timeout_ms: c_int) -> bool {
         revents: 0,
     };
     // SAFETY: there is one to look at.
-    unsafe { libc::poll(&mut poll, 1, timeout_ms) == 1 }
+    reports(|| unsafe { libc::poll(&mut poll, 1, timeout_ms) })
 }
 
 /// As the kernel tells some events once, this one keeps them from the loop.
 fn by_taking(fd: c_int, timeout_ms: c_int) -> bool {
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     // SAFETY: there is room for one event.
-    unsafe { libc::epoll_wait(fd, &mut event, 1, timeout_ms) == 1 }
+    reports(|| unsafe { libc::epoll_wait(fd, &mut event, 1, timeout_ms) })
 }
 
 /// Runs the loop as one does who embeds it, until `is_done`.

@@ -133,6 +133,10 @@ fn temporary() {
     assert_eq!((short.status, short.size), (-libc::ENOBUFS, 4));
 }
 
+unsafe extern "C" {
+    static mut environ: *mut *mut std::ffi::c_char;
+}
+
 /// What a program may put into its environment without asking anybody.
 fn odd_entries() {
     let entries = [c"A=1", c"no equals sign", c"=C=2", c"", c"D="];
@@ -143,12 +147,12 @@ fn odd_entries() {
     pointers.push(std::ptr::null_mut());
     // SAFETY: the array lives until the old environment is back.
     let found = unsafe {
-        let old = libc::environ;
-        libc::environ = pointers.as_mut_ptr();
+        let old = environ;
+        environ = pointers.as_mut_ptr();
         let found = all();
-        libc::environ = std::ptr::null_mut();
+        environ = std::ptr::null_mut();
         assert!(all().is_empty());
-        libc::environ = old;
+        environ = old;
         found
     };
     let expected = [(c"A", c"1"), (c"", c"C=2"), (c"D", c"")];

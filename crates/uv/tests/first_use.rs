@@ -10,13 +10,43 @@ use uv_binding::*;
 
 type Handler = Option<unsafe extern "C" fn()>;
 
-unsafe extern "C" {
-    fn __register_atfork(
-        prepare: Handler,
-        parent: Handler,
-        child: Handler,
-        library: *const c_void,
-    ) -> c_int;
+/// What the C library's `pthread_atfork` does, which this program stands in for.
+///
+/// # Safety
+///
+/// The handlers may run in each fork from now on.
+#[cfg(not(target_env = "musl"))]
+unsafe fn register(prepare: Handler, parent: Handler, child: Handler) -> c_int {
+    unsafe extern "C" {
+        fn __register_atfork(
+            prepare: Handler,
+            parent: Handler,
+            child: Handler,
+            library: *const c_void,
+        ) -> c_int;
+    }
+    // SAFETY: the caller guarantees the handlers; null is the program itself.
+    unsafe { __register_atfork(prepare, parent, child, std::ptr::null()) }
+}
+
+/// As above; musl has no other name for it.
+///
+/// # Safety
+///
+/// The handlers may run in each fork from now on.
+#[cfg(target_env = "musl")]
+unsafe fn register(prepare: Handler, parent: Handler, child: Handler) -> c_int {
+    // SAFETY: the name ends in a NUL.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_atfork".as_ptr()) };
+    assert!(!found.is_null());
+    // SAFETY: this is the function's type; the caller guarantees the handlers.
+    unsafe {
+        let next = std::mem::transmute::<
+            *mut c_void,
+            extern "C" fn(Handler, Handler, Handler) -> c_int,
+        >(found);
+        next(prepare, parent, child)
+    }
 }
 
 /// The process in which that happens.
@@ -33,8 +63,8 @@ unsafe extern "C" fn pthread_atfork(prepare: Handler, parent: Handler, child: Ha
         BEGUN.wait();
         GOES_ON.wait();
     }
-    // SAFETY: this is what the C library's function does.
-    unsafe { __register_atfork(prepare, parent, child, std::ptr::null()) }
+    // SAFETY: the caller guarantees the handlers.
+    unsafe { register(prepare, parent, child) }
 }
 
 unsafe extern "C" fn ignore(_: *mut uv_signal_t, _: c_int) {}

@@ -4,7 +4,7 @@
 mod fs;
 
 use fs::*;
-use std::ffi::{CString, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::ptr::{null, null_mut};
 
@@ -36,7 +36,8 @@ fn a_full_disk_is_reported() {
 fn a_name_that_is_too_long_is_reported() {
     let long = CString::new(vec![b'a'; 5000]).unwrap();
     let path = long.as_ptr();
-    type Call = unsafe extern "C" fn(*mut uv_loop_t, *mut uv_fs_t, *const i8, Callback) -> c_int;
+    type Call =
+        unsafe extern "C" fn(*mut uv_loop_t, *mut uv_fs_t, *const c_char, Callback) -> c_int;
     let calls: [Call; 9] = [
         raw::uv_fs_stat,
         raw::uv_fs_lstat,
@@ -59,7 +60,7 @@ fn a_name_that_is_too_long_is_reported() {
 unsafe extern "C" fn uv_fs_scandir_(
     loop_: *mut uv_loop_t,
     req: *mut uv_fs_t,
-    path: *const i8,
+    path: *const c_char,
     cb: Callback,
 ) -> c_int {
     // SAFETY: the caller's duties are the same.

@@ -258,3 +258,29 @@ fn a_callback_may_stop_and_close_any_watcher() {
     );
     assert_eq!(seen.len(), 1 + 6, "and the survivor loses nothing");
 }
+
+#[test]
+fn watches_of_one_directory_go_on_in_a_forked_child() {
+    let root = Root::new();
+    let mut watching = Watching::new();
+    for _ in 0..2 {
+        watching.add(&root.0, 0).unwrap();
+    }
+    assert_eq!(watching.events(), []);
+    // SAFETY: the child uses the library and memory, as glibc permits after a fork, and leaves without a
+    // word to the test's own machinery.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(20);
+            let forked = uv_loop_fork(&mut *watching.l) == 0;
+            root.write("file");
+            let seen = watching.drain();
+            let hears = |handle| seen.iter().any(|seen| seen.handle == handle);
+            libc::_exit(c_int::from(!(forked && hears(0) && hears(1))));
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &mut status, 0), child);
+        assert_eq!(status, 0);
+    }
+}

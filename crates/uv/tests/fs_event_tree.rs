@@ -313,7 +313,11 @@ fn disturb(random: &mut Random, root: &Path, outside: &Path) {
 }
 
 /// What a program that believes the events thinks is there.
-fn believe(known: &mut BTreeMap<String, u64>, root: &Path, seen: &[Seen]) {
+fn believe<'a>(
+    known: &mut BTreeMap<String, u64>,
+    root: &Path,
+    seen: impl IntoIterator<Item = &'a Seen>,
+) {
     for seen in seen {
         assert_eq!(seen.status, 0);
         let Some(name) = &seen.name else {
@@ -344,13 +348,18 @@ fn random_changes_leave_no_difference() {
         let (root, outside) = (Root::new(), Root::new());
         (0..30).for_each(|_| disturb(&mut random, &root.0, &outside.0));
         let mut watching = Watching::new();
-        watching.add(&root.0, RECURSIVE).unwrap();
-        let mut known = walk(&root.0);
+        // Both watch the same directories, so that neither may take from the other.
+        let handles = [(); 2].map(|()| watching.add(&root.0, RECURSIVE).unwrap());
+        let mut known = [(); 2].map(|()| walk(&root.0));
         for _ in 0..50 {
             (0..=random.below(10)).for_each(|_| disturb(&mut random, &root.0, &outside.0));
             let seen = watching.drain();
-            believe(&mut known, &root.0, &seen);
-            assert_eq!(known, walk(&root.0), "SEED={seed}, round {round}");
+            let there = walk(&root.0);
+            for (handle, known) in handles.into_iter().zip(&mut known) {
+                let is_ours = |seen: &&Seen| seen.handle == handle;
+                believe(known, &root.0, seen.iter().filter(is_ours));
+                assert_eq!(*known, there, "SEED={seed}, round {round}, handle {handle}");
+            }
         }
     }
 }
@@ -444,4 +453,55 @@ fn running_out_of_watches_is_told() {
         }
         assert_eq!(status, 0);
     }
+}
+
+/// What departs by a record may be what had the name before.
+#[test]
+fn directories_that_change_places_are_watched_on() {
+    let root = Root::new();
+    fs::create_dir(root.at("a")).unwrap();
+    fs::create_dir(root.at("b")).unwrap();
+    let mut watching = Watching::new();
+    watching.add(&root.0, RECURSIVE).unwrap();
+    assert_eq!(watching.events(), []);
+    let [a, b] = ["a", "b"].map(|name| c_path(&root.at(name)));
+    let here = libc::AT_FDCWD;
+    // SAFETY: the paths are C strings.
+    let changed = unsafe {
+        let flags = libc::RENAME_EXCHANGE;
+        libc::syscall(
+            libc::SYS_renameat2,
+            here,
+            a.as_ptr(),
+            here,
+            b.as_ptr(),
+            flags,
+        )
+    };
+    assert_eq!(changed, 0);
+    watching.events();
+    root.write("a/x");
+    root.write("b/y");
+    let expected = [
+        ("a/x", UV_RENAME),
+        ("a/x", UV_CHANGE),
+        ("b/y", UV_RENAME),
+        ("b/y", UV_CHANGE),
+    ];
+    assert_eq!(watching.events(), pairs(&expected));
+}
+
+#[test]
+fn a_directory_that_is_there_again_has_each_file_told_once() {
+    let root = Root::new();
+    let mut watching = Watching::new();
+    watching.add(&root.0, RECURSIVE).unwrap();
+    fs::create_dir(root.at("d")).unwrap();
+    root.write("d/a");
+    fs::remove_dir_all(root.at("d")).unwrap();
+    fs::create_dir(root.at("d")).unwrap();
+    root.write("d/b");
+    let events = watching.events();
+    let told = events.iter().filter(|(name, _)| name == "d/b").count();
+    assert_eq!(told, 1, "{events:?}");
 }

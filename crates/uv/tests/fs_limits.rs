@@ -3,11 +3,13 @@
 
 #[path = "support/fs.rs"]
 mod fs;
+#[path = "support/limits.rs"]
+mod limits;
 
 use fs::*;
 use std::ffi::c_int;
 
-fn limit(resource: libc::__rlimit_resource_t, value: u64) -> libc::rlimit {
+fn limit(resource: limits::Resource, value: u64) -> libc::rlimit {
     let mut old = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,

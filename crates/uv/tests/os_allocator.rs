@@ -3,6 +3,8 @@
 
 #[path = "support/allocator.rs"]
 mod allocator;
+#[path = "support/c_library.rs"]
+mod c_library;
 
 use allocator::{exhausted, free, outstanding};
 use std::ffi::{c_char, c_int};
@@ -76,7 +78,7 @@ fn libraries() {
         uv_dlclose(lib);
         assert_eq!(outstanding(), 0);
         // A new message takes the place of the old one.
-        assert_eq!(uv_dlopen(c"libc.so.6".as_ptr(), lib), 0);
+        assert_eq!(uv_dlopen(c_library::NAME.as_ptr(), lib), 0);
         let mut address = null_mut();
         for name in [c"no_such_symbol", c"nor_such_a_one"] {
             assert_eq!(uv_dlsym(lib, name.as_ptr(), &mut address), -1);

@@ -9,6 +9,17 @@ static ARGC: AtomicI32 = AtomicI32::new(0);
 static ARGV: AtomicPtr<*mut c_char> = AtomicPtr::new(std::ptr::null_mut());
 
 extern "C" fn keep_arguments(argc: c_int, argv: *mut *mut c_char) {
+    // musl passes nothing; the arguments lie before the environment, and a null between.
+    #[cfg(target_env = "musl")]
+    let (argc, argv) = {
+        let _ = (argc, argv);
+        unsafe extern "C" {
+            static environ: *mut *mut c_char;
+        }
+        let count = command_line().iter().filter(|&&byte| byte == 0).count();
+        // SAFETY: the process has just begun, and nobody has changed either.
+        (count as c_int, unsafe { environ.sub(count + 1) })
+    };
     ARGC.store(argc, Relaxed);
     ARGV.store(argv, Relaxed);
 }

@@ -89,6 +89,7 @@ fn each_completion_counts_as_an_event() {
 /// Calls `wake` on another thread as soon as the calling thread waits for events.
 fn when_asleep(wake: impl FnOnce() + Send + 'static) {
     let waits = [
+        #[cfg(target_arch = "x86_64")]
         libc::SYS_epoll_wait,
         libc::SYS_epoll_pwait,
         libc::SYS_epoll_pwait2,
@@ -479,26 +480,44 @@ fn stat_on(loop_: &mut OwnLoop, path: &CStr) -> bool {
     on_ring
 }
 
+/// Has the kernel refuse a call to a thread, whose loop then has no ring.
+fn check_without_a_ring(call: c_long, error: c_int) {
+    let refused = std::thread::spawn(move || {
+        refuse(call, error);
+        let mut loop_ = ring_loop();
+        assert!(!stat_on(&mut loop_, c"/dev/null"));
+        assert!(!stat_on(&mut loop_, c"/dev/zero"));
+    });
+    refused.join().unwrap();
+}
+
 #[test]
 fn without_a_ring_the_pool_does_everything() {
     let Some(_turn) = turn() else { return };
-    let refusals = [
-        (libc::SYS_io_uring_setup, libc::ENOSYS),
-        (libc::SYS_io_uring_setup, libc::EPERM),
-        (libc::SYS_io_uring_setup, libc::ENOMEM),
-        (libc::SYS_io_uring_register, libc::EINVAL),
-        (libc::SYS_io_uring_enter, libc::EPERM),
-        (libc::SYS_io_uring_enter, libc::EAGAIN),
-    ];
-    for (call, error) in refusals {
-        let refused = std::thread::spawn(move || {
-            refuse(call, error);
-            let mut loop_ = ring_loop();
-            assert!(!stat_on(&mut loop_, c"/dev/null"));
-            assert!(!stat_on(&mut loop_, c"/dev/zero"));
+    check_without_a_ring(libc::SYS_io_uring_setup, libc::ENOMEM);
+    check_without_a_ring(libc::SYS_io_uring_register, libc::EINVAL);
+    check_without_a_ring(libc::SYS_io_uring_enter, libc::EPERM);
+    check_without_a_ring(libc::SYS_io_uring_enter, libc::EAGAIN);
+}
+
+/// A process that was told that there are no rings does not ask again, so each of these has one of its own.
+fn check_in_a_child_without_rings(test: &str, error: c_int) {
+    if turn().is_some() {
+        must_succeed_in_child(test, || {
+            check_without_a_ring(libc::SYS_io_uring_setup, error);
+            assert!(!stat_on(&mut ring_loop(), c"/dev/null"));
         });
-        refused.join().unwrap();
     }
+}
+
+#[test]
+fn a_kernel_without_rings_is_asked_once() {
+    check_in_a_child_without_rings("a_kernel_without_rings_is_asked_once", libc::ENOSYS);
+}
+
+#[test]
+fn a_sandbox_that_forbids_rings_is_asked_once() {
+    check_in_a_child_without_rings("a_sandbox_that_forbids_rings_is_asked_once", libc::EPERM);
 }
 
 /// A sandbox may close round a program that has a ring already.

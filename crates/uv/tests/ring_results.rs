@@ -10,7 +10,7 @@ mod ring;
 use fs::*;
 use ring::{Memory, is_on_ring, ring_loop, turn};
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use std::fs::File as StdFile;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -228,8 +228,13 @@ fn use_names(way: &mut Way) {
             uv_fs_mkdir(lp, req, world.scratch.c(name).as_ptr(), 0o751, Some(ignore))
         });
     }
-    type Two =
-        unsafe extern "C" fn(*mut uv_loop_t, *mut uv_fs_t, *const i8, *const i8, Callback) -> c_int;
+    type Two = unsafe extern "C" fn(
+        *mut uv_loop_t,
+        *mut uv_fs_t,
+        *const c_char,
+        *const c_char,
+        Callback,
+    ) -> c_int;
     let twos: [(&str, Two); 3] = [
         ("link", raw::uv_fs_link),
         ("symlink", symlink),
@@ -283,8 +288,8 @@ fn use_names(way: &mut Way) {
 unsafe extern "C" fn symlink(
     lp: *mut uv_loop_t,
     req: *mut uv_fs_t,
-    target: *const i8,
-    path: *const i8,
+    target: *const c_char,
+    path: *const c_char,
     cb: Callback,
 ) -> c_int {
     // SAFETY: the caller's duties are the same.

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use uv as _;
 use uv_binding::*;
 
-type Thread = libc::pthread_t;
 type Entry = extern "C" fn(*mut c_void);
 
 /// Starts a thread with the given request for stack and waits for its end.
@@ -86,10 +85,20 @@ fn stack_of(test: &str, requested: usize, expected: impl Fn(usize) -> bool) {
     });
 }
 
+/// Whether a stack has the size that was asked for. musl gives what its own data leave of the last pages as well.
+fn is_size(size: usize, asked: usize) -> bool {
+    let more = if cfg!(target_env = "musl") {
+        1 << 16
+    } else {
+        1
+    };
+    (asked..asked + more).contains(&size)
+}
+
 #[test]
 fn stacks_are_rounded_up_to_pages() {
     stack_of("stacks_are_rounded_up_to_pages", 1_234_567, |size| {
-        size == 1_236_992
+        is_size(size, 1_236_992)
     });
 }
 
@@ -110,8 +119,8 @@ fn a_stack_of_no_size_is_as_large_as_the_main_threads_may_be() {
     };
     let name = "a_stack_of_no_size_is_as_large_as_the_main_threads_may_be";
     stack_of(name, 0, |size| match limit {
-        libc::RLIM_INFINITY => size == 2 << 20,
-        limit => size == limit as usize / 4096 * 4096,
+        libc::RLIM_INFINITY => is_size(size, 2 << 20),
+        limit => is_size(size, limit as usize / 4096 * 4096),
     });
 }
 
@@ -183,7 +192,7 @@ fn names_are_cut_to_what_fits() {
     unsafe {
         assert_eq!(uv_thread_setname(std::ptr::null()), -libc::EINVAL);
         assert_eq!(uv_thread_setname(c"0123456789abcdefgh".as_ptr()), 0);
-        let get = |own: *mut Thread, name, size| uv_thread_getname(own, name, size);
+        let get = |own: *mut uv_thread_t, name, size| uv_thread_getname(own, name, size);
         assert_eq!(get(&mut own, name.as_mut_ptr(), 32), 0);
         assert_eq!(text(&name), "0123456789abcde");
         assert_eq!(get(&mut own, name.as_mut_ptr(), 4), 0);
@@ -195,6 +204,25 @@ fn names_are_cut_to_what_fits() {
             -libc::EINVAL
         );
     }
+}
+
+#[test]
+fn a_thread_reads_the_name_of_another() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (release, end) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || {
+        // SAFETY: the name ends in a NUL.
+        assert_eq!(unsafe { uv_thread_setname(c"the other".as_ptr()) }, 0);
+        tell.send(uv_thread_self()).unwrap();
+        let _ = end.recv();
+    });
+    let mut id = told.recv().unwrap();
+    let mut name = [b'#' as c_char; 32];
+    // SAFETY: there is as much room as we say, and the thread has not ended.
+    let found = unsafe { uv_thread_getname(&mut id, name.as_mut_ptr(), name.len()) };
+    drop(release);
+    other.join().unwrap();
+    assert_eq!((found, &*text(&name)), (0, "the other"));
 }
 
 fn text(name: &[c_char]) -> String {
@@ -417,6 +445,8 @@ fn each_thread_has_its_own_value() {
     }
 }
 
+/// musl does not tell that a mutex is locked.
+#[cfg(not(target_env = "musl"))]
 #[test]
 fn destroying_a_locked_mutex_ends_the_process() {
     let name = "destroying_a_locked_mutex_ends_the_process";

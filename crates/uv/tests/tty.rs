@@ -303,12 +303,12 @@ fn reset_in_a_signal_handler_never_hangs() {
             libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()),
             0
         );
-        let thread = libc::pthread_self();
+        let thread = uv_thread_self();
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    libc::pthread_kill(thread, libc::SIGUSR1);
+                    libc::pthread_kill(thread as _, libc::SIGUSR1);
                     std::thread::yield_now();
                 }
             });

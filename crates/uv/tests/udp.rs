@@ -214,7 +214,7 @@ fn closing_cancels_what_is_queued_in_order_and_before_the_close_callback() {
     let mut l = TestLoop::new();
     let (mut peer, other) = blocked_pair(&mut l);
     let mut sends = Sends::new();
-    SENDS.set(&*sends);
+    SENDS.set(sends.as_ptr());
     // One that has gone but has not been reported, and three that have not.
     assert_eq!(sends.send(&mut peer, &[uv_buf_t::new(b"gone")], None), 0);
     l.turn();
@@ -603,7 +603,9 @@ fn handles_can_be_passed_over_pipes() {
             ),
             0
         );
-        l.until(|| to.data.is_null());
+        // The callback writes there while we wait.
+        let taken_in = &raw const to.data;
+        l.until(|| (*taken_in).is_null());
     }
     passed.close();
     taken.start();

@@ -131,7 +131,7 @@ fn receive(socket: &UnixStream) -> Option<OwnedFd> {
         message.msg_iov = &mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&control);
+        message.msg_controllen = size_of_val(&control) as _;
         assert_eq!(libc::recvmsg(socket.as_raw_fd(), &mut message, 0), 1);
         let header = libc::CMSG_FIRSTHDR(&message).as_ref()?;
         assert_eq!(header.cmsg_type, libc::SCM_RIGHTS);

@@ -216,6 +216,10 @@ fn random_bytes() {
     close(lp);
 }
 
+unsafe extern "C" fn doze(_: *mut Request) {
+    std::thread::sleep(std::time::Duration::from_millis(100));
+}
+
 #[test]
 fn a_child_has_a_pool_of_its_own() {
     let _alone = alone();
@@ -239,8 +243,14 @@ fn a_child_has_a_pool_of_its_own() {
             // The parent's requests are the parent's.
             let forgotten = uv_loop_alive(&*lp) == 0 && uv_run(&mut *lp, 0) == 0;
             let nothing = seen.all() == (0, 0, 0);
+            // As many as the parent's, so that the last waits too; the parent's cannot be cancelled here.
+            let mut busy = requests();
+            for request in &mut busy {
+                uv_queue_work(&mut *lp, request, Some(doze), None);
+            }
             let mut own = Request::with_data(&seen);
-            let asked = uv_queue_work(&mut *lp, &mut own, Some(work), Some(after)) == 0;
+            let asked = uv_queue_work(&mut *lp, &mut own, Some(work), Some(after)) == 0
+                && uv_cancel(&mut queued) == -libc::EBUSY;
             let ran = uv_run(&mut *lp, 0) == 0 && seen.all() == (1, 1, 0);
             let closed = uv_loop_close(&mut *lp) == 0;
             let well = forked && forgotten && nothing && asked && ran && closed;

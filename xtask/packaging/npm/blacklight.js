@@ -9,22 +9,31 @@ const os = require('os');
 const path = require('path');
 const tty = require('tty');
 
-const PACKAGES = { 'linux-x64': '@PLATFORM_PACKAGE@' };
-const LINKER = '/lib64/ld-linux-x86-64.so.2';
+// By processor and C library: the package, and the dynamic linker that its files need.
+const PACKAGES = @PACKAGES@;
 
 function fail(reason) {
   process.stderr.write(`blacklight: ${reason}\n`);
   process.exit(1);
 }
 
+// The C library that this Node is made for, whose dynamic linker is named near the beginning of its file.
+function cLibrary() {
+  const beginning = Buffer.alloc(4096);
+  const file = fs.openSync(process.execPath, 'r');
+  fs.readSync(file, beginning, 0, beginning.length, 0);
+  fs.closeSync(file);
+  return beginning.includes('/ld-musl-') ? 'musl' : 'glibc';
+}
+
 function find() {
-  const platform = `${process.platform}-${process.arch}`;
-  const name = PACKAGES[platform];
-  if (name === undefined) {
-    fail(`there is a build for Linux on x86-64 only, and this is ${platform}`);
+  const platform = process.platform === 'linux' ? `${process.arch}-${cLibrary()}` : process.platform;
+  if (!Object.hasOwnProperty.call(PACKAGES, platform)) {
+    fail(`there are builds for Linux on ${Object.keys(PACKAGES).join(', ')}, and this is ${platform}`);
   }
-  if (!fs.existsSync(LINKER)) {
-    fail(`it is made for glibc, whose ${LINKER} is not here`);
+  const { name, linker } = PACKAGES[platform];
+  if (!fs.existsSync(linker)) {
+    fail(`the package for ${platform} needs ${linker}, which is not here`);
   }
   try {
     return path.join(path.dirname(require.resolve(`${name}/package.json`)), 'bin/blacklight');
@@ -58,9 +67,18 @@ function run(file, args) {
   });
 }
 
+// Node ignores this signal, and what it becomes would go on to: a program that writes beyond the
+// limit of file sizes would not be ended. Taking a listener away leaves the default.
+function stopIgnoring(signal) {
+  const nothing = () => {};
+  process.on(signal, nothing);
+  process.removeListener(signal, nothing);
+}
+
 const file = find();
 const args = process.argv.slice(2);
 if (typeof process.execve === 'function') {
+  stopIgnoring('SIGXFSZ');
   process.execve(file, [file, ...args]);
 } else {
   run(file, args);

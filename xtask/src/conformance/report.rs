@@ -75,7 +75,7 @@ impl Counts {
     fn add(&mut self, test: &Tested) {
         match test.verdict.outcome {
             Outcome::Passed => self.passed += 1,
-            Outcome::Skipped(_) => self.skipped += 1,
+            Outcome::Skipped(_) | Outcome::AsOriginal => self.skipped += 1,
             _ => self.failed += 1,
         }
     }
@@ -107,6 +107,15 @@ fn print_failures(judged: &[Tested]) {
     }
     for test in judged.iter().filter(|test| test.verdict.skipped()) {
         println!("{}: {}", test.name, test.verdict.outcome);
+    }
+    let as_original = |test: &&Tested| test.verdict.outcome == Outcome::AsOriginal;
+    let names: Vec<&str> = judged
+        .iter()
+        .filter(as_original)
+        .map(|test| test.name.as_str())
+        .collect();
+    if !names.is_empty() {
+        println!("do not pass with the original either: {}", names.join(", "));
     }
 }
 

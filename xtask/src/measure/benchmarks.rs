@@ -186,11 +186,15 @@ impl Measurement for Prepared {
     }
 
     fn subjects(&self) -> Vec<Subject> {
-        let mut subjects = self.libraries.subjects();
-        if matches!(self.benchmark.program, Program::Own(own) if own.has_bare_server) {
-            subjects.push(self.libraries.bare_loop());
+        match self.benchmark.program {
+            Program::Own(own) if own.has_bare_server => {
+                let mut subjects = self.libraries.subjects();
+                subjects.push(self.libraries.bare_loop());
+                subjects
+            }
+            Program::Own(own) if own.is_recorded => self.libraries.subjects_and_recording(),
+            _ => self.libraries.subjects(),
         }
-        subjects
     }
 
     fn read(&self, subject: &Subject) -> Result<Reading> {

@@ -10,6 +10,10 @@ use std::fmt;
 pub(crate) enum Family {
     /// Turns of the loop, and starting one.
     Loop,
+    /// Starting tasks, and going on with another.
+    Tasks,
+    /// Messages between tasks, and from threads.
+    Channels,
     Timers,
     /// Other threads that wake the loop.
     WakeUps,
@@ -31,6 +35,8 @@ impl Family {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Family::Loop => "loop",
+            Family::Tasks => "tasks",
+            Family::Channels => "channels",
             Family::Timers => "timers",
             Family::WakeUps => "wake-ups",
             Family::Files => "files",

@@ -22,6 +22,9 @@ pub(crate) struct Choice {
     /// The mechanism our library is to wait with; its own choice if not given.
     #[arg(long)]
     pub(crate) poller: Option<Poller>,
+    /// Give ours another turn in which it records what its loops do, to tell what recording costs.
+    #[arg(long)]
+    pub(crate) recording: bool,
 }
 
 /// Copies of the libraries, which stay as they are while a run lasts.
@@ -57,6 +60,9 @@ impl Libraries {
             let before = copy(library, "before")?;
             subjects.push(waits(Subject::on_library(Subject::BEFORE, before)));
         }
+        if choice.recording {
+            subjects.push(recording(&subjects[0]));
+        }
         if let Some(poller) = choice.poller {
             remarks.push(format!("Ours waits with {}.", poller.name()));
         }
@@ -71,6 +77,15 @@ impl Libraries {
     /// Ours, the original, and the other build of ours if there is one.
     pub(crate) fn subjects(&self) -> Vec<Subject> {
         self.subjects.clone()
+    }
+
+    /// Ours, the original, the other build of ours if there is one, and ours while it records.
+    pub(crate) fn subjects_and_recording(&self) -> Vec<Subject> {
+        let mut subjects = self.subjects();
+        if !subjects.iter().any(|one| one.name == Subject::RECORDING) {
+            subjects.push(recording(&self.subjects[0]));
+        }
+        subjects
     }
 
     /// A server that is a bare loop of `epoll_wait`, `read` and `send`: what no library can be much
@@ -89,4 +104,11 @@ impl Libraries {
         let ours = self.subjects[0].library.clone();
         ours.expect("a subject on a library")
     }
+}
+
+/// The same library while it records what its loops do.
+fn recording(ours: &Subject) -> Subject {
+    let mut recording = ours.clone().with("BLACKLIGHT_RECORD", "1");
+    recording.name = Subject::RECORDING;
+    recording.only_shown()
 }

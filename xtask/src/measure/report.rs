@@ -273,6 +273,11 @@ impl Report {
     /// What is behind, what was left out, and the means.
     pub(crate) fn verdict(&self) -> Vec<String> {
         let mut sentences = self.shortfalls();
+        sentences.extend(self.lines.iter().filter_map(|line| {
+            let added = median_and_spread(&line.recording_adds()?);
+            let (name, unit) = (&line.row.name, line.row.unit);
+            Some(format!("Recording adds {added} {unit} to {name}."))
+        }));
         sentences.extend(self.means.iter().map(|means| {
             format!(
                 "Geometric mean over {} ({}), ratio to {}: {}.",

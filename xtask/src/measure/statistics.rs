@@ -30,6 +30,9 @@ pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some((logarithms / values.len() as f64).exp())
 }
 
+/// The smallest difference of ratios that [`Ratio::in_words`] shows.
+const RESOLUTION: f64 = 0.01;
+
 /// How many times as good the judged subject is as another one; above 1 it is better.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Ratio {
@@ -62,9 +65,11 @@ impl Ratio {
         Some(Ratio::new(geometric_mean(&values)?, rounds?))
     }
 
-    /// Whether the judged subject is worse by more than the rounds differ among themselves.
+    /// Whether the judged subject is worse by more than the rounds differ among themselves, and by
+    /// more than a ratio is printed with: few rounds may agree by chance.
     pub(crate) fn is_worse(&self) -> bool {
-        self.value + self.spread < 1.0
+        let printed = (self.value / RESOLUTION).round() * RESOLUTION;
+        self.value + self.spread < 1.0 && printed + RESOLUTION < 1.0 - RESOLUTION / 10.0
     }
 
     /// The ratio with its spread.
@@ -130,6 +135,10 @@ mod tests {
         assert!(Ratio::new(0.9, vec![0.88, 0.9, 0.92]).is_worse());
         assert!(!Ratio::new(0.9, vec![0.7, 0.9, 1.1]).is_worse());
         assert!(!Ratio::new(1.1, vec![1.1, 1.1]).is_worse());
+        // Rounds that agree do not make a difference of one in the last place.
+        assert!(!Ratio::new(0.985, vec![0.985; 3]).is_worse());
+        assert!(!Ratio::new(0.994, vec![0.994; 3]).is_worse());
+        assert!(Ratio::new(0.98, vec![0.98; 3]).is_worse());
     }
 
     #[test]

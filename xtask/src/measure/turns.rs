@@ -54,6 +54,7 @@ pub(crate) struct Subject {
 
 impl Subject {
     pub(crate) const OURS: &'static str = "ours";
+    pub(crate) const RECORDING: &'static str = "ours, recording";
     pub(crate) const ORIGINAL: &'static str = "the original";
     pub(crate) const BEFORE: &'static str = "before";
     pub(crate) const BARE: &'static str = "bare loop";
@@ -159,6 +160,14 @@ impl Line {
         others
             .filter(|series| series.is_compared)
             .map(|series| series.subject)
+    }
+
+    /// How much more ours takes while it records, round by round, if that was measured.
+    pub(crate) fn recording_adds(&self) -> Option<Vec<f64>> {
+        let off = self.of(Subject::OURS)?;
+        let on = self.of(Subject::RECORDING)?;
+        let rounds = on.values.iter().zip(&off.values);
+        (self.row.better == Better::Lower).then(|| rounds.map(|(on, off)| on - off).collect())
     }
 
     /// How many times as good as `other` the judged subject is.

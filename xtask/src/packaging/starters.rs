@@ -4,7 +4,8 @@
 //! else is, and without the network.
 
 use crate::compile::run_quietly;
-use crate::portable::{FILES, Needs};
+use crate::platform::Platform;
+use crate::portable::Needs;
 use crate::{clients, npm, portable, wheel, workspace};
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -30,15 +31,16 @@ struct Starter {
 pub(super) fn check(dir: &Path) -> Result<usize> {
     workspace::require_tool("npm", "npm")?;
     workspace::require_tool("pip", "python3-pip")?;
-    let stage = portable::stage()?;
+    let platform = Platform::this();
+    let stage = portable::stage(platform)?;
     let (tarballs, wheel) = pack_twice(&stage, dir)?;
     let node = clients::official_node()?.join("bin/node");
-    let mut checks = 1 + FILES.len() * 2;
+    let mut checks = 1 + portable::files(platform).len() * 2;
 
     let project = fresh(&dir.join("npm-project"))?;
     install_with_npm(&tarballs, &project)?;
     let modules = project.join("node_modules");
-    ensure_old_glibc_is_enough(&modules.join(npm::PLATFORM))?;
+    ensure_old_glibc_is_enough(&modules.join(npm::package_for(platform)))?;
     let starters = starters_of_npm(&project, &node);
     for starter in &starters {
         starter.runs_on_ours(&node, "app.js")?;
@@ -63,7 +65,11 @@ pub(super) fn check(dir: &Path) -> Result<usize> {
 fn pack_twice(stage: &Path, dir: &Path) -> Result<([PathBuf; 2], PathBuf)> {
     let pack = |name: &str| {
         let dir = fresh(&dir.join(name))?;
-        anyhow::Ok((npm::build(stage, &dir)?, wheel::build(stage, &dir)?))
+        let platform = Platform::this();
+        anyhow::Ok((
+            npm::build(platform, stage, &dir)?,
+            wheel::build(platform, stage, &dir)?,
+        ))
     };
     let (tarballs, wheel) = pack("packages")?;
     let (tarballs_again, wheel_again) = pack("packages-again")?;
@@ -77,7 +83,7 @@ fn pack_twice(stage: &Path, dir: &Path) -> Result<([PathBuf; 2], PathBuf)> {
 }
 
 /// An empty directory.
-fn fresh(dir: &Path) -> Result<PathBuf> {
+pub(super) fn fresh(dir: &Path) -> Result<PathBuf> {
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("cannot clear {}", dir.display()))?;
     }
@@ -86,7 +92,7 @@ fn fresh(dir: &Path) -> Result<PathBuf> {
 }
 
 /// Keeps npm in `project`, and to what this test is about.
-fn npm_settings(project: &Path) -> Vec<(&'static str, OsString)> {
+pub(super) fn npm_settings(project: &Path) -> Vec<(&'static str, OsString)> {
     vec![
         ("npm_config_cache", project.join("cache").into()),
         ("npm_config_offline", "true".into()),
@@ -165,9 +171,10 @@ fn starters_of_pip(environment: &Path) -> Result<[Starter; 2]> {
 
 /// The installed files are those that were checked when they were built.
 fn ensure_old_glibc_is_enough(installed: &Path) -> Result<()> {
-    for file in FILES {
+    let platform = Platform::this();
+    for file in portable::files(platform) {
         let needs = Needs::read(&installed.join(file))?;
-        needs.check()?;
+        needs.check(platform)?;
         println!("{file} needs glibc {:?}: ok", needs.glibc());
     }
     Ok(())
@@ -175,12 +182,13 @@ fn ensure_old_glibc_is_enough(installed: &Path) -> Result<()> {
 
 /// Without the package that has the binaries.
 fn says_what_is_missing(project: &Path, node: &Path) -> Result<()> {
-    let package = project.join("node_modules").join(npm::PLATFORM);
+    let name = npm::package_for(Platform::this());
+    let package = project.join("node_modules").join(&name);
     fs::remove_dir_all(&package).with_context(|| format!("cannot remove {}", package.display()))?;
     for starter in starters_of_npm(project, node) {
         let output = starter.command(&["doctor", "sh"]).output()?;
         let told = String::from_utf8_lossy(&output.stderr);
-        let wanted = format!("blacklight: the package {} is not installed", npm::PLATFORM);
+        let wanted = format!("blacklight: the package {name} is not installed");
         ensure!(
             output.status.code() == Some(1) && told.contains(&wanted),
             "{}: {} without the binaries: {told}",
@@ -243,6 +251,7 @@ impl Starter {
             Starter::streams,
             Starter::ends_as_the_program,
             Starter::passes_signals_on,
+            Starter::ignores_no_signals,
         ];
         for check in checks {
             check(self).with_context(|| format!("started by {}", self.name))?;
@@ -286,6 +295,20 @@ impl Starter {
                 "death by {signal} has become {killed}"
             );
         }
+        Ok(())
+    }
+
+    /// Node ignores some signals itself, and what is ignored stays so in what a process becomes.
+    fn ignores_no_signals(&self) -> Result<()> {
+        let output = self
+            .command(&["run", "--", "grep", "SigIgn", "/proc/self/status"])
+            .stderr(Stdio::null())
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let mask = said.trim().rsplit('\t').next().unwrap_or_default();
+        let ignored = u64::from_str_radix(mask, 16).with_context(|| format!("it says {said:?}"))?;
+        let bit = 1 << (Signal::SIGXFSZ as u64 - 1);
+        ensure!(ignored & bit == 0, "the program ignores SIGXFSZ: {said}");
         Ok(())
     }
 

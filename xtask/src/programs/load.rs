@@ -98,7 +98,7 @@ fn ask_http(seconds: u32, connections: u32, keep_alive: bool) -> Result<Answers>
 }
 
 /// Reads wrk's report; none if requests failed.
-fn said_by_wrk(text: &str) -> Option<Answers> {
+pub(crate) fn said_by_wrk(text: &str) -> Option<Answers> {
     if text.contains("errors") || text.contains("Non-2xx") {
         return None;
     }

@@ -204,6 +204,8 @@ fn call(turn: &Turn) -> Result<Figures> {
         calls: f64,
         seconds: f64,
         cpu_us: f64,
+        p50_us: f64,
+        p99_us: f64,
     }
     let program = Process::start(turn.command(true, &[&turn.seconds.to_string()]))?;
     program.await_line(|line| (line == "ready").then_some(()))?;
@@ -212,8 +214,8 @@ fn call(turn: &Turn) -> Result<Figures> {
     Ok(Figures {
         per_second: called.calls / called.seconds,
         cpu_us: called.cpu_us / called.calls,
-        p50_us: None,
-        p99_us: None,
+        p50_us: Some(called.p50_us),
+        p99_us: Some(called.p99_us),
     })
 }
 
@@ -250,9 +252,14 @@ fn start(turn: &Turn, by_launcher: bool) -> Result<Figures> {
         per_second: walls.len() as f64 * 1e6 / total,
         cpu_us: micros_each(spent, walls.len() as f64),
         p50_us: Some(walls[walls.len() / 2]),
-        // Too few for another percentile.
-        p99_us: None,
+        p99_us: Some(walls[nearest_rank(walls.len(), 99)]),
     })
+}
+
+/// The index of the percentile among so many values in order: of less than a hundred, the 99th is
+/// the greatest.
+fn nearest_rank(count: usize, percent: usize) -> usize {
+    (count * percent).div_ceil(100).saturating_sub(1)
 }
 
 /// What the launcher puts into the environment of Node.js, which is asked for it.
@@ -306,6 +313,14 @@ mod tests {
                 .eq([Path::new("/srv/lib/libuv.so.1")])
         );
         assert!(libuvs("").is_empty());
+    }
+
+    #[test]
+    fn percentiles_of_few_and_many() {
+        assert_eq!(nearest_rank(1, 99), 0);
+        assert_eq!(nearest_rank(20, 99), 19);
+        assert_eq!(nearest_rank(100, 99), 98);
+        assert_eq!(nearest_rank(1000, 99), 989);
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub(crate) fn run(spec: &Path) -> Result<()> {
     let mut report_file = File::create(&spec.report).context("cannot make the report")?;
     set_up_network()?;
     set_up_mounts(&spec)?;
+    if let Some(emulation) = &spec.emulation {
+        emulation.enter()?;
+    }
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot forbid core dumps")?;
     let terminal = open_terminal(spec.user)?;
     let report = run_program(&spec, &terminal)?;
@@ -62,7 +65,8 @@ pub(crate) fn run(spec: &Path) -> Result<()> {
     Ok(())
 }
 
-fn set_up_network() -> Result<()> {
+/// Brings up the loopback device of a new network namespace.
+pub(crate) fn set_up_network() -> Result<()> {
     let mut ip = Command::new("ip")
         .args(["-batch", "-"])
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -101,13 +105,23 @@ fn set_up_mounts(spec: &Spec) -> Result<()> {
     }
     let tmp = Path::new(HOUSE).join("tmp");
     mount(Some(&tmp), "/tmp", none, MsFlags::MS_BIND, none).context("cannot cover /tmp")?;
+    // Records of programs that are killed go with the sandbox.
+    let (shared, everyone) = ("/dev/shm", Some("mode=1777"));
+    mount(
+        Some("tmpfs"),
+        shared,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        everyone,
+    )
+    .with_context(|| format!("cannot cover {shared}"))?;
     cover_null_device()
 }
 
 /// Gives the sandbox a `/dev/null` of its own, which every user may write to. A program outside that
 /// runs as root may have changed the mode of the machine's, and programs that run inside must not
 /// change it either.
-fn cover_null_device() -> Result<()> {
+pub(crate) fn cover_null_device() -> Result<()> {
     const NULL: &str = "/dev/null";
     let everyone = Mode::from_bits_truncate(0o666);
     let own = Path::new(HOUSE).join("null");
@@ -162,8 +176,11 @@ fn watch(mut master: File) {
 fn run_program(spec: &Spec, terminal: &File) -> Result<Report> {
     let input = terminal.try_clone().context("cannot share the terminal")?;
     let cpu_before = cpu_of_children()?;
+    if let Some(refusal) = spec.refusal {
+        refusal.apply()?;
+    }
     let started = Instant::now();
-    let child = Command::new(Path::new(HOUSE).join("bin").join(&spec.program))
+    let child = command(spec)
         .args(&spec.arguments)
         .env_clear()
         .envs(spec.environment.iter().map(|(name, value)| (name, value)))
@@ -183,6 +200,22 @@ fn run_program(spec: &Spec, terminal: &File) -> Result<Report> {
     let wall = started.elapsed();
     let cpu = cpu_of_children()?.saturating_sub(cpu_before);
     Ok(Report { ended, wall, cpu })
+}
+
+/// The program, or a tracer that runs it.
+fn command(spec: &Spec) -> Command {
+    let program = Path::new(HOUSE).join("bin").join(&spec.program);
+    let Some(call) = &spec.trace else {
+        return Command::new(program);
+    };
+    let mut command = Command::new("/usr/bin/strace");
+    command
+        .args(["-qq", "--follow-forks", "--seccomp-bpf", "--status=failed"])
+        .args(["--trace", call, "--output"])
+        .arg(Path::new(REPORTS).join("trace"))
+        .arg("--")
+        .arg(program);
+    command
 }
 
 fn cpu_of_children() -> Result<Duration> {

@@ -75,11 +75,47 @@ pub struct ReadDir {
 impl ReadDir {
     /// Returns the next entry, or `None` after the last. Cancel-safe: dropping the future loses
     /// no entry.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let directory = fs::TempDir::new("entries").await?;
+    ///     for name in ["one", "two"] {
+    ///         fs::write(directory.path().join(name), name).await?;
+    ///     }
+    ///     let mut entries = fs::read_dir(directory.path()).await?;
+    ///     let mut names = Vec::new();
+    ///     while let Some(entry) = entries.next_entry().await? {
+    ///         names.push(entry.file_name());
+    ///     }
+    ///     names.sort();
+    ///     assert_eq!(names, ["one", "two"]);
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn next_entry(&mut self) -> io::Result<Option<DirEntry>> {
         poll_fn(|context| self.poll_next_entry(context)).await
     }
 
     /// Polls for the next entry; see [`next_entry`](ReadDir::next_entry).
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs};
+    /// use std::future::poll_fn;
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let directory = fs::TempDir::new("entries").await?;
+    ///     let mut entries = fs::read_dir(directory.path()).await?;
+    ///     let first = poll_fn(|context| entries.poll_next_entry(context)).await?;
+    ///     assert!(first.is_none(), "it is empty");
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn poll_next_entry(
         &mut self,
         context: &mut Context<'_>,

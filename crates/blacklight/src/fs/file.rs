@@ -7,10 +7,10 @@
 //! - A write returns once its job is submitted, and the job runs even if the file is dropped. If
 //!   the write fails, the next call returns the error; `flush` waits for it.
 //! - The kernel's file position is ahead of the file's by the bytes that are read and not yet
-//!   returned. A write or a seek moves it back first.
+//!   returned. A write, a seek or `into_std` moves it back first.
 
 use super::on_pool;
-use crate::current::current;
+use crate::current::here;
 use crate::work::{Blocking, OnPool};
 use blacklight_engine::WorkKind;
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
@@ -51,7 +51,9 @@ enum Operation {
 ///
 ///     let mut file = File::open(&path).await?;
 ///     file.seek(SeekFrom::Start(6)).await?;
-///     assert_eq!(file.read_to_end().await?, b"light");
+///     let mut rest = Vec::new();
+///     file.read_to_end(&mut rest).await?;
+///     assert_eq!(rest, b"light");
 ///     let mut word = [0; 5];
 ///     assert_eq!(file.read_at(&mut word, 0).await?, 5);
 ///     assert_eq!(&word, b"black");
@@ -69,11 +71,41 @@ pub struct File {
 
 impl File {
     /// Opens a file for reading.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::File};
+    /// use std::io::ErrorKind;
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut name = Vec::new();
+    ///     File::open("/proc/self/comm").await?.read_to_end(&mut name).await?;
+    ///     assert!(name.ends_with(b"\n"));
+    ///     assert_eq!(File::open("/nowhere").await.unwrap_err().kind(), ErrorKind::NotFound);
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn open(path: impl AsRef<Path>) -> io::Result<File> {
         File::open_with(path, OpenOptions::new().read(true)).await
     }
 
     /// Creates a file for writing, truncating an existing one.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::{self, File, TempDir}};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let directory = TempDir::new("create").await?;
+    ///     let path = directory.path().join("file");
+    ///     File::create(&path).await?.write_all(b"black light").await?;
+    ///     File::create(&path).await?.write_all(b"light").await?;
+    ///     assert_eq!(fs::read(&path).await?, b"light");
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn create(path: impl AsRef<Path>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         File::open_with(path, options.write(true).create(true).truncate(true)).await
@@ -114,9 +146,36 @@ impl File {
         }
     }
 
-    /// Waits for pending writes, and returns the file.
+    /// Waits for pending writes, and returns the file. Its position is behind the last byte that was
+    /// written or that a read has returned, if it can be moved.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    /// use std::io::{Read, Seek};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut temporary = TempFile::new("std").await?.file;
+    ///     temporary.write_all(b"light").await?;
+    ///     let mut file: std::fs::File = temporary.into_std().await?;
+    ///     file.rewind()?;
+    ///     let mut text = String::new();
+    ///     file.read_to_string(&mut text)?;
+    ///     assert_eq!(text, "light");
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn into_std(mut self) -> io::Result<fs::File> {
         self.flush().await?;
+        if !self.unread().is_empty() {
+            let position = self.seek(SeekFrom::Current(0)).await;
+            // A pipe has no position, and what was read of it is lost.
+            position.map(drop).or_else(|error| match error.kind() {
+                io::ErrorKind::NotSeekable => Ok(()),
+                _ => Err(error),
+            })?;
+        }
         let file = self.file.clone();
         drop(self);
         // The job of a dropped read may own the file as well.
@@ -184,7 +243,7 @@ impl File {
         poll_fn(|context| self.poll_idle(context)).await
     }
 
-    /// Reads up to `buffer.len()` bytes, and returns their number, or zero at the end.
+    /// Reads up to `buf.len()` bytes, and returns their number, or zero at the end.
     ///
     /// ```
     /// use blacklight::{Loop, fs::File};
@@ -199,24 +258,58 @@ impl File {
     /// })?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        poll_fn(|context| Pin::new(&mut *self).poll_read(context, buffer)).await
+    pub async fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|context| Pin::new(&mut *self).poll_read(context, buf)).await
     }
 
-    /// Reads to the end. Not cancel-safe: dropping the future loses the bytes read.
-    pub async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
+    /// Reads to the end, adds the bytes to `bytes`, and returns their number. Not cancel-safe:
+    /// dropping the future loses the bytes read.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    /// use std::io::SeekFrom;
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("end").await?.file;
+    ///     file.write_all(b"black light").await?;
+    ///     file.seek(SeekFrom::Start(6)).await?;
+    ///     let mut bytes = b"> ".to_vec();
+    ///     assert_eq!(file.read_to_end(&mut bytes).await?, 5);
+    ///     assert_eq!(bytes, b"> light");
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn read_to_end(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
         self.flush().await?;
-        let mut bytes = self.unread().to_owned();
+        let mut all = self.unread().to_owned();
         self.forget_unread();
         let file = self.file.clone();
-        on_pool(move || {
-            (&*file).read_to_end(&mut bytes)?;
-            Ok(bytes)
+        let mut all = on_pool(move || {
+            (&*file).read_to_end(&mut all)?;
+            Ok(all)
         })
-        .await
+        .await?;
+        let count = all.len();
+        bytes.append(&mut all);
+        Ok(count)
     }
 
     /// Writes all of `bytes`, and waits until they are written.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::{self, TempFile}};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut temporary = TempFile::new("write").await?;
+    ///     temporary.file.write_all(&vec![7; 1 << 20]).await?;
+    ///     assert_eq!(fs::metadata(temporary.path()).await?.len(), 1 << 20);
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = poll_fn(|context| Pin::new(&mut *self).poll_write(context, bytes));
@@ -226,13 +319,48 @@ impl File {
     }
 
     /// Moves the file position, and returns it.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    /// use std::io::SeekFrom;
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("seek").await?.file;
+    ///     file.write_all(b"black light").await?;
+    ///     assert_eq!(file.seek(SeekFrom::End(-5)).await?, 6);
+    ///     file.write_all(b"board").await?;
+    ///     assert_eq!(file.seek(SeekFrom::Start(0)).await?, 0);
+    ///     let mut bytes = Vec::new();
+    ///     file.read_to_end(&mut bytes).await?;
+    ///     assert_eq!(bytes, b"black board");
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         poll_fn(|context| Pin::new(&mut *self).poll_seek(context, to)).await
     }
 
     /// Reads at an offset, without moving the file position. Returns zero at the end.
-    pub async fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let (file, len) = (self.file.clone(), buffer.len());
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("at").await?.file;
+    ///     file.write_all(b"black light").await?;
+    ///     let mut word = [0; 8];
+    ///     assert_eq!(file.read_at(&mut word, 6).await?, 5);
+    ///     assert_eq!(&word[..5], b"light");
+    ///     assert_eq!(file.read_at(&mut word, 100).await?, 0, "beyond the end");
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let (file, len) = (self.file.clone(), buf.len());
         let bytes = on_pool(move || {
             let mut bytes = vec![0; len];
             let count = file.read_at(&mut bytes, offset)?;
@@ -240,7 +368,7 @@ impl File {
             Ok(bytes)
         })
         .await?;
-        buffer[..bytes.len()].copy_from_slice(&bytes);
+        buf[..bytes.len()].copy_from_slice(&bytes);
         Ok(bytes.len())
     }
 
@@ -254,7 +382,9 @@ impl File {
     ///     let mut file = TempFile::new("at").await?.file;
     ///     file.write_all_at(b"light", 6).await?;
     ///     file.write_all_at(b"black ", 0).await?;
-    ///     assert_eq!(file.read_to_end().await?, b"black light");
+    ///     let mut all = Vec::new();
+    ///     file.read_to_end(&mut all).await?;
+    ///     assert_eq!(all, b"black light");
     ///     file.sync_data().await?;
     ///     # Ok::<(), std::io::Error>(())
     /// })?;
@@ -266,11 +396,36 @@ impl File {
     }
 
     /// Waits until contents and metadata are on disk.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("sync").await?.file;
+    ///     file.write_all(b"light").await?;
+    ///     file.sync_data().await?; // The contents, and the length that they need.
+    ///     file.sync_all().await // The times as well.
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn sync_all(&mut self) -> io::Result<()> {
         self.with(fs::File::sync_all).await
     }
 
     /// Waits until the contents are on disk.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let mut file = TempFile::new("data").await?.file;
+    ///     file.write_all(b"light").await?;
+    ///     file.sync_data().await
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn sync_data(&mut self) -> io::Result<()> {
         self.with(fs::File::sync_data).await
     }
@@ -294,6 +449,18 @@ impl File {
     }
 
     /// Returns the metadata of the file.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::File};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let metadata = File::open("/proc/self/comm").await?.metadata().await?;
+    ///     assert!(metadata.is_file());
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn metadata(&mut self) -> io::Result<Metadata> {
         self.with(fs::File::metadata).await
     }
@@ -339,16 +506,13 @@ impl File {
     }
 }
 
-impl AsyncRead for File {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+impl File {
+    /// Reads at most `len` bytes.
+    fn poll_some(&mut self, context: &mut Context<'_>, len: usize) -> Poll<io::Result<&[u8]>> {
         let was_reading = matches!(self.operation, Operation::Reading(_));
         ready!(self.poll_idle(context))?;
-        if self.unread().is_empty() && !was_reading && !buffer.is_empty() {
-            let (file, len) = (self.file.clone(), buffer.len().min(CHUNK));
+        if self.unread().is_empty() && !was_reading && len > 0 {
+            let (file, len) = (self.file.clone(), len.min(CHUNK));
             self.operation = Operation::Reading(on_pool(move || {
                 let mut bytes = vec![0; len];
                 let count = (&*file).read(&mut bytes)?;
@@ -357,16 +521,13 @@ impl AsyncRead for File {
             }));
             ready!(self.poll_idle(context))?;
         }
-        let count = self.unread().len().min(buffer.len());
-        buffer[..count].copy_from_slice(&self.unread()[..count]);
-        self.taken += count;
-        Poll::Ready(Ok(count))
+        let begin = self.taken;
+        self.taken += self.unread().len().min(len);
+        Poll::Ready(Ok(&self.read[begin..self.taken]))
     }
-}
 
-impl AsyncWrite for File {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
+    fn poll_write_some(
+        &mut self,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
@@ -380,8 +541,41 @@ impl AsyncWrite for File {
             }
             (&*file).write_all(&bytes)
         };
-        self.operation = Operation::Writing(current().0.spawn_blocking(WorkKind::FastIo, write));
+        self.operation = Operation::Writing(here()?.0.spawn_blocking(WorkKind::FastIo, write));
         Poll::Ready(Ok(count))
+    }
+
+    fn begin_to_seek(&mut self, to: SeekFrom) {
+        let (back, file) = (self.forget_unread(), self.file.clone());
+        let seeking = on_pool(move || {
+            if back != 0 {
+                (&*file).seek(SeekFrom::Current(back))?;
+            }
+            (&*file).seek(to)
+        });
+        self.operation = Operation::Seeking(to, seeking);
+    }
+}
+
+impl AsyncRead for File {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let some = ready!(self.poll_some(context, buf.len()))?;
+        buf[..some.len()].copy_from_slice(some);
+        Poll::Ready(Ok(some.len()))
+    }
+}
+
+impl AsyncWrite for File {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_some(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -408,15 +602,59 @@ impl AsyncSeek for File {
                 return Poll::Ready(sought);
             }
             ready!(self.poll_idle(context))?;
-            let (back, file) = (self.forget_unread(), self.file.clone());
-            let seeking = on_pool(move || {
-                if back != 0 {
-                    (&*file).seek(SeekFrom::Current(back))?;
-                }
-                (&*file).seek(to)
-            });
-            self.operation = Operation::Seeking(to, seeking);
+            self.begin_to_seek(to);
         }
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl tokio::io::AsyncRead for File {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        buf.put_slice(ready!(self.poll_some(context, buf.remaining()))?);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl tokio::io::AsyncWrite for File {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_some(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_idle(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_idle(context)
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl tokio::io::AsyncSeek for File {
+    fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
+        if !matches!(self.operation, Operation::None) {
+            return Err(io::Error::other("another operation is in progress"));
+        }
+        self.begin_to_seek(to);
+        Ok(())
+    }
+
+    fn poll_complete(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        if let Operation::Seeking(to, _) = &self.operation {
+            let to = *to;
+            return self.poll_seek(context, to);
+        }
+        // There is no seek of which to tell the position.
+        self.poll_idle(context).map_ok(|()| 0)
     }
 }
 

@@ -18,11 +18,13 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Every future may be dropped at any time. If no thread has started its operation by then, the
-//! operation never runs; otherwise it is finished and its result dropped. The futures panic if
-//! they are polled while no loop runs on this thread.
+//! The pool is the process's: all loops share it, and so do [`spawn_blocking`](crate::spawn_blocking)
+//! and [`dns`](crate::dns). While jobs that take long occupy all of its threads, files wait.
 //!
-//! With callbacks, [`Loop::work`](crate::Loop::work) runs any function of `std::fs`:
+//! Every future may be dropped at any time. If no thread has started its operation by then, the
+//! operation never runs; otherwise it is finished and its result dropped.
+//!
+//! With callbacks, [`LoopHandle::work`](crate::LoopHandle::work) runs any function of `std::fs`:
 //!
 //! ```
 //! use blacklight::{Loop, Mode};

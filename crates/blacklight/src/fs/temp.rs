@@ -39,6 +39,20 @@ pub struct TempDir(PathBuf);
 
 impl TempDir {
     /// Creates a directory whose name begins with `prefix`.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let directory = fs::TempDir::new("light").await?;
+    ///     fs::write(directory.path().join("file"), "light").await?;
+    ///     let name = directory.path().file_name().unwrap().to_str().unwrap();
+    ///     assert!(name.starts_with("light-"));
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn new(prefix: &str) -> io::Result<TempDir> {
         let prefix = prefix.to_owned();
         on_pool(move || TempDir::new_blocking(&prefix)).await
@@ -57,6 +71,17 @@ impl TempDir {
     }
 
     /// The path.
+    ///
+    /// ```
+    /// use blacklight::fs::TempDir;
+    ///
+    /// let directory = TempDir::new_blocking("path")?;
+    /// let path = directory.path().to_owned();
+    /// assert!(path.is_dir());
+    /// drop(directory);
+    /// assert!(!path.exists());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -103,6 +128,18 @@ impl Drop for Named {
 
 impl TempFile {
     /// Creates a file whose name begins with `prefix`.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    ///
+    /// let lp = Loop::new()?;
+    /// let file = lp.block_on(TempFile::new("light"))?;
+    /// let path = file.path().to_owned();
+    /// assert!(path.is_file());
+    /// drop(file);
+    /// assert!(!path.exists());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn new(prefix: &str) -> io::Result<TempFile> {
         let prefix = prefix.to_owned();
         let make = |path: &Path| {
@@ -120,6 +157,15 @@ impl TempFile {
     }
 
     /// The path.
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile};
+    ///
+    /// let lp = Loop::new()?;
+    /// let temporary = lp.block_on(TempFile::new("path"))?;
+    /// assert!(temporary.path().is_file());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         &self.path.0
     }

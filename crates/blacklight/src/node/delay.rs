@@ -38,6 +38,14 @@ pub struct Delay(f64);
 impl Delay {
     /// The milliseconds that a timer with this delay waits: at least 1, and at most
     /// [`TIMEOUT_MAX`].
+    ///
+    /// ```
+    /// use blacklight::node::{Delay, TIMEOUT_MAX};
+    ///
+    /// assert_eq!(Delay::from(2.9).as_ms(), 2);
+    /// assert_eq!(Delay::from(0).as_ms(), 1);
+    /// assert_eq!(Delay::from(TIMEOUT_MAX).as_ms(), TIMEOUT_MAX);
+    /// ```
     pub fn as_ms(self) -> u32 {
         if (1.0..=f64::from(TIMEOUT_MAX)).contains(&self.0) {
             self.0 as u32
@@ -128,6 +136,7 @@ impl From<Duration> for Delay {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum WarningKind {
     /// A delay of more than [`TIMEOUT_MAX`] milliseconds.
     Overflow,
@@ -169,11 +178,31 @@ pub struct Warning {
 
 impl Warning {
     /// The kind of the warning.
+    ///
+    /// ```
+    /// use blacklight::node::{Node, WarningKind};
+    ///
+    /// let node = Node::new()?;
+    /// node.on_warning(|_, warning| assert_eq!(warning.kind(), WarningKind::Negative));
+    /// node.set_timeout(|_, _| (), -1);
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn kind(&self) -> WarningKind {
         self.kind
     }
 
     /// Node's name for this kind of warning.
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// node.on_warning(|_, warning| assert_eq!(warning.name(), "TimeoutNaNWarning"));
+    /// node.set_timeout(|_, _| (), f64::NAN);
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn name(&self) -> &'static str {
         match self.kind {
             WarningKind::Overflow => "TimeoutOverflowWarning",

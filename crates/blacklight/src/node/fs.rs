@@ -18,6 +18,7 @@
 //! ```
 
 use super::Node;
+use crate::code::Code;
 use blacklight_engine::WorkKind;
 use std::fs::Metadata;
 use std::io;
@@ -99,7 +100,8 @@ fn work<T: Send + 'static>(
 ) -> io::Result<()> {
     let weak = Rc::downgrade(&node.0);
     let lp = &node.event_loop().0;
-    lp.submit(WorkKind::FastIo, job, move |_, result| {
+    let code = Code::of(&callback);
+    lp.submit(WorkKind::FastIo, job, code, move |_, result| {
         if let Some(node) = weak.upgrade() {
             let result = result.unwrap_or_else(|error| Err(error.into()));
             callback(&Node(node), result);

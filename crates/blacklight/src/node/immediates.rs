@@ -173,6 +173,15 @@ pub struct Immediate {
 
 impl Immediate {
     /// Lets [`Node::run`] end without running this immediate.
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// node.set_immediate(|_| unreachable!("nothing waits for it")).unref();
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn unref(&self) -> &Immediate {
         self.set_referenced(false);
         self
@@ -197,6 +206,17 @@ impl Immediate {
     }
 
     /// Whether the immediate keeps [`Node::run`] going. False after it has run or was cleared.
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// let immediate = node.set_immediate(|_| ());
+    /// assert!(immediate.has_ref());
+    /// immediate.clear();
+    /// assert!(!immediate.has_ref());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn has_ref(&self) -> bool {
         self.entry.referenced.get()
     }

@@ -54,7 +54,7 @@
 //! ```
 //!
 //! - **Ticks and microtasks** run after *every* callback: at each ● above, between two timers or
-//!   two immediates of one phase, and after the callbacks of [`Poll`], [`Async`] and all other
+//!   two immediates of one phase, and after the callbacks of [`AsyncFd`], [`Async`] and all other
 //!   handles of the same loop. Ticks come first. A tick that queues ticks for ever starves the
 //!   loop.
 //! - **Immediates** run once per turn: an immediate that another one sets waits for the next
@@ -94,9 +94,9 @@
 //! use blacklight::{Async, node::Node};
 //!
 //! let node = Node::new()?;
-//! let wakeup = Async::new(node.event_loop(), |lp, wakeup| {
+//! let wakeup = Async::new(|lp, wakeup| {
 //!     wakeup.unref();
-//!     let node = Node::on(lp).expect("it is there already");
+//!     let node = lp.node().expect("it is there already");
 //!     node.next_tick(|_| println!("right after this callback"));
 //! })?;
 //! wakeup.sender().send();
@@ -104,7 +104,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! [`Poll`]: crate::Poll
+//! [`AsyncFd`]: crate::AsyncFd
 //! [`Async`]: crate::Async
 
 mod delay;
@@ -116,8 +116,9 @@ pub use delay::{Delay, TIMEOUT_MAX, Warning, WarningKind};
 pub use immediates::Immediate;
 pub use timers::Timeout;
 
+use crate::code::Code;
 use crate::handle::{Handle, Single};
-use crate::loop_::Loop;
+use crate::loop_::{Loop, LoopHandle};
 use blacklight_engine::Mode;
 use immediates::Immediates;
 use std::cell::{Cell, RefCell};
@@ -137,7 +138,9 @@ type Listeners = RefCell<Vec<Rc<RefCell<dyn FnMut(&Node)>>>>;
 type WarningHook = Rc<RefCell<dyn FnMut(&Node, &Warning)>>;
 
 pub(crate) struct Inner {
-    lp: Loop,
+    lp: LoopHandle,
+    /// The loop, if it belongs to this Node.
+    own: Cell<Option<Loop>>,
     ticks: RefCell<VecDeque<Task>>,
     microtasks: RefCell<VecDeque<Task>>,
     timers: Timers,
@@ -155,6 +158,44 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.timers.abandon();
         self.immediates.abandon();
+    }
+}
+
+impl Loop {
+    /// Returns the Node on this loop, which the Node owns from now on.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let node = Loop::builder().name("node").build()?.into_node()?;
+    /// node.set_timeout(|node, _| assert_eq!(node.event_loop().name(), "node"), 1);
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn into_node(self) -> io::Result<Node> {
+        let node = self.node()?;
+        node.0.own.set(Some(self));
+        Ok(node)
+    }
+}
+
+impl LoopHandle {
+    /// Returns the Node on this loop, creating it if necessary. A loop has at most one.
+    ///
+    /// ```
+    /// use blacklight::Loop;
+    ///
+    /// let lp = Loop::new()?;
+    /// let node = lp.node()?;
+    /// lp.node()?.next_tick(|_| println!("the same Node"));
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn node(&self) -> io::Result<Node> {
+        match self.existing_node() {
+            Some(node) => Ok(Node(node)),
+            None => Node::on(self),
+        }
     }
 }
 
@@ -197,29 +238,16 @@ impl Node {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn new() -> io::Result<Node> {
-        Node::on(&Loop::new()?)
+        Loop::new()?.into_node()
     }
 
-    /// Returns the Node on `lp`, creating it if necessary. A loop has at most one.
-    ///
-    /// ```
-    /// use blacklight::{Loop, node::Node};
-    ///
-    /// let lp = Loop::new()?;
-    /// let node = Node::on(&lp)?;
-    /// Node::on(&lp)?.next_tick(|_| println!("the same Node"));
-    /// node.run();
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn on(lp: &Loop) -> io::Result<Node> {
-        if let Some(node) = lp.node() {
-            return Ok(Node(node));
-        }
+    fn on(lp: &LoopHandle) -> io::Result<Node> {
         let (timer, ()) = Handle::single(lp, |engine, token| Ok((engine.timer_init(token)?, ())))?;
         let (check, ()) = Handle::single(lp, |engine, token| Ok((engine.check_init(token)?, ())))?;
         let (idle, ()) = Handle::single(lp, |engine, token| Ok((engine.idle_init(token)?, ())))?;
         let node = Node(Rc::new(Inner {
             lp: lp.clone(),
+            own: Cell::new(None),
             ticks: RefCell::default(),
             microtasks: RefCell::default(),
             timers: Timers::new(timer),
@@ -239,7 +267,7 @@ impl Node {
     /// Makes a handle of the loop call a method of this Node.
     fn serve(&self, handle: &Handle<Single>, method: fn(&Node)) {
         let weak = Rc::downgrade(&self.0);
-        handle.set_callback(move |_, _, _| {
+        handle.set_callback(Code::of(&weak), move |_, _, _| {
             if let Some(node) = weak.upgrade() {
                 method(&Node(node));
             }
@@ -252,12 +280,12 @@ impl Node {
     /// use blacklight::{Idle, node::Node};
     ///
     /// let node = Node::new()?;
-    /// let idle = Idle::new(node.event_loop())?;
+    /// let idle = Idle::new()?;
     /// idle.start(|_, idle| idle.stop())?;
     /// node.run();
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn event_loop(&self) -> &Loop {
+    pub fn event_loop(&self) -> &LoopHandle {
         &self.0.lp
     }
 
@@ -415,7 +443,7 @@ impl Node {
     }
 
     /// Runs the loop until nothing keeps it alive, then calls the exit listeners and returns
-    /// `false`. Returns `true` if the loop was [stopped](Loop::stop) before: then no listener was
+    /// `false`. Returns `true` if the loop was [stopped](LoopHandle::stop) before: then no listener was
     /// called, and another `run` continues.
     ///
     /// ```
@@ -435,7 +463,7 @@ impl Node {
     pub fn run(&self) -> bool {
         self.run_tasks();
         loop {
-            if self.0.lp.run(Mode::Default) {
+            if self.0.lp.run_to(Mode::Default) {
                 return true;
             }
             self.emit(&self.0.before_exit);

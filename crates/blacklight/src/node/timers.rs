@@ -519,6 +519,18 @@ impl Timeout {
     }
 
     /// Whether the timer keeps [`Node::run`] going while it is pending.
+    ///
+    /// ```
+    /// use blacklight::node::Node;
+    ///
+    /// let node = Node::new()?;
+    /// let timer = node.set_timeout(|_, _| unreachable!("`run` does not wait for it"), 60_000);
+    /// assert!(timer.has_ref());
+    /// timer.unref();
+    /// assert!(!timer.has_ref());
+    /// node.run();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn has_ref(&self) -> bool {
         self.entry.referenced.get()
     }

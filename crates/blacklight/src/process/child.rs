@@ -1,7 +1,9 @@
 //! A started child process.
 
+use crate::code::Code;
+use crate::current::here;
 use crate::handle::Handle;
-use crate::loop_::Loop;
+use crate::loop_::LoopHandle;
 use crate::signal::SignalKind;
 use crate::stream::Waiter;
 use crate::table::Source;
@@ -18,7 +20,7 @@ use std::process::{ExitStatus, Output};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-type OnExit = Box<dyn FnOnce(&Loop, io::Result<ExitStatus>)>;
+type OnExit = Box<dyn FnOnce(&LoopHandle, io::Result<ExitStatus>)>;
 
 /// The loop's part of a child.
 #[derive(Default)]
@@ -27,6 +29,8 @@ pub(super) struct Running {
     status: Cell<Option<Result<ExitStatus, Errno>>>,
     waiter: Waiter,
     on_exit: Cell<Option<OnExit>>,
+    /// What names the callback.
+    code: Cell<Code>,
     /// The handle of a child whose `Child` was dropped or detached, so that the loop still reaps
     /// the child.
     kept: Cell<Option<Rc<Handle<Running>>>>,
@@ -34,11 +38,8 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts a child, and returns its handle and its process ID.
-    pub(super) fn start(
-        lp: &Loop,
-        command: &Command<'_>,
-    ) -> io::Result<(Rc<Handle<Running>>, u32)> {
-        let (handle, ()) = lp.attach(Rc::new(Running::default()), |engine, token| {
+    pub(super) fn start(command: &Command<'_>) -> io::Result<(Rc<Handle<Running>>, u32)> {
+        let (handle, ()) = here()?.attach(Rc::new(Running::default()), |engine, token| {
             Ok((engine.process_init(token)?, ()))
         })?;
         let spawned = handle.engine().process_spawn(handle.key, command);
@@ -52,7 +53,7 @@ impl Running {
 }
 
 impl Source for Running {
-    fn event(&self, lp: &Loop, event: Event) {
+    fn event(&self, lp: &LoopHandle, event: Event) {
         let Event::Exit(_, status, signum) = event else {
             return;
         };
@@ -69,6 +70,10 @@ impl Source for Running {
             on_exit(lp, status.map_err(io::Error::from));
         }
         drop(kept);
+    }
+
+    fn code(&self, _: Option<&Event>) -> Code {
+        self.code.get().or(self.waiter.code())
     }
 
     fn clear(&self) {
@@ -89,7 +94,7 @@ impl Source for Running {
 /// use std::os::unix::process::ExitStatusExt;
 ///
 /// let lp = Loop::new()?;
-/// let mut child = Command::new("sleep").arg("1000").spawn(&lp)?;
+/// let mut child = Command::new("sleep").arg("1000").spawn()?;
 /// child.kill(SignalKind::SIGTERM)?;
 /// let status = lp.block_on(child.wait())?;
 /// assert_eq!(status.signal(), Some(SignalKind::SIGTERM.as_raw()));
@@ -137,6 +142,17 @@ fn poll_to_end(
 /// The methods of all handles, except `close`, because the loop must reap the child.
 impl Child {
     /// Whether the child runs, as far as the loop knows.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut child = Command::new("true").spawn()?;
+    /// assert!(child.is_active());
+    /// lp.block_on(child.wait())?;
+    /// assert!(!child.is_active());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn is_active(&self) -> bool {
         self.handle.engine().is_active(self.handle.key)
     }
@@ -147,7 +163,7 @@ impl Child {
     /// use blacklight::{Loop, Mode, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn(&lp)?;
+    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn()?;
     /// assert!(child.is_active() && child.has_ref());
     /// child.unref();
     /// lp.run(Mode::Default); // Returns at once.
@@ -160,11 +176,35 @@ impl Child {
     }
 
     /// Undoes [`unref`](Child::unref).
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn()?;
+    /// child.unref();
+    /// assert!(!child.has_ref() && !lp.is_alive());
+    /// child.r#ref();
+    /// assert!(child.has_ref() && lp.is_alive());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn r#ref(&self) {
         self.handle.engine().reference(self.handle.key);
     }
 
     /// Whether the child keeps the loop running while it runs.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn()?;
+    /// child.unref();
+    /// assert!(!child.has_ref() && !lp.is_alive());
+    /// child.r#ref();
+    /// assert!(child.has_ref() && lp.is_alive());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn has_ref(&self) -> bool {
         self.handle.engine().has_reference(self.handle.key)
     }
@@ -187,11 +227,11 @@ impl Child {
     /// use blacklight::{Loop, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn(&lp)?;
-    /// assert!(std::fs::exists(format!("/proc/{}", child.pid()))?);
+    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn()?;
+    /// assert!(std::fs::exists(format!("/proc/{}", child.id()))?);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn pid(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.pid
     }
 
@@ -200,6 +240,17 @@ impl Child {
     /// # Errors
     ///
     /// `ESRCH` once the loop has reported the exit.
+    ///
+    /// ```
+    /// use blacklight::{Loop, SignalKind, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut child = Command::new("sleep").arg("1000").spawn()?;
+    /// child.kill(SignalKind::SIGKILL)?;
+    /// assert!(!lp.block_on(child.wait())?.success());
+    /// assert!(child.kill(SignalKind::SIGKILL).is_err(), "it is gone");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn kill(&self, kind: SignalKind) -> io::Result<()> {
         let engine = self.handle.engine();
         Ok(engine.process_kill(self.handle.key, kind.as_raw())?)
@@ -212,14 +263,15 @@ impl Child {
     /// use blacklight::{Loop, Mode, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let child = Command::new("false").spawn(&lp)?;
+    /// let child = Command::new("false").spawn()?;
     /// child.on_exit(|_, status| assert_eq!(status.unwrap().code(), Some(1)));
     /// lp.run(Mode::Default);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn on_exit(&self, callback: impl FnOnce(&Loop, io::Result<ExitStatus>) + 'static) {
+    pub fn on_exit(&self, callback: impl FnOnce(&LoopHandle, io::Result<ExitStatus>) + 'static) {
         let state = &self.handle.state;
         if state.status.get().is_none() && !self.handle.inner.is_closed() {
+            state.code.set(Code::of(&callback));
             drop(state.on_exit.replace(Some(Box::new(callback))));
         }
     }
@@ -230,7 +282,7 @@ impl Child {
     /// use blacklight::{Loop, Mode, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let child = Command::new("true").spawn(&lp)?;
+    /// let child = Command::new("true").spawn()?;
     /// assert!(child.try_wait()?.is_none(), "the loop has not run yet");
     /// lp.run(Mode::Default);
     /// assert!(child.try_wait()?.unwrap().success());
@@ -242,6 +294,17 @@ impl Child {
 
     /// Closes the child's standard input and waits for its exit. Later calls return the same
     /// status.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::{Command, Stdio}};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut child = Command::new("cat").stdin(Stdio::piped()).spawn()?;
+    /// // `cat` reads to the end of its input, which `wait` closes.
+    /// let status = lp.block_on(child.wait())?;
+    /// assert!(status.success() && lp.block_on(child.wait())?.success());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         poll_fn(|context| self.poll_wait(context)).await
@@ -267,7 +330,7 @@ impl Child {
     /// let lp = Loop::new()?;
     /// let mut command = Command::new("tr");
     /// command.args(["a-z", "A-Z"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    /// let mut child = command.spawn(&lp)?;
+    /// let mut child = command.spawn()?;
     /// let output = lp.block_on(async {
     ///     child.stdin.as_mut().unwrap().write_all(b"light").await?;
     ///     child.wait_with_output().await
@@ -304,7 +367,7 @@ impl Child {
     /// use blacklight::{Loop, Mode, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let child = Command::new("true").spawn(&lp)?;
+    /// let child = Command::new("true").spawn()?;
     /// child.on_exit(|_, status| println!("{}", status.unwrap()));
     /// child.detach();
     /// lp.run(Mode::Default);

@@ -1,7 +1,6 @@
 //! The description of a child to start.
 
 use super::child::{Child, Running};
-use crate::loop_::Loop;
 use crate::unix::Pipe;
 use blacklight_engine::{Command as Raw, Stdio as Place};
 use blacklight_sys::process::StringsBuf;
@@ -26,7 +25,7 @@ const MAX_FD: u32 = 0xffff;
 /// let (mut reader, writer) = pipe()?;
 /// let mut command = Command::new("echo");
 /// command.arg("to a pipe").stdout(Stdio::from_fd(writer));
-/// assert!(lp.block_on(command.status(&lp))?.success());
+/// assert!(lp.block_on(command.status())?.success());
 /// // The command owns the writing end, which must be closed before the reader sees the end.
 /// drop(command);
 /// let mut text = String::new();
@@ -53,7 +52,7 @@ impl Stdio {
     ///
     /// let lp = Loop::new()?;
     /// // The child writes to our standard output, so `output` is empty.
-    /// let output = lp.block_on(Command::new("echo").stdout(Stdio::inherit()).output(&lp))?;
+    /// let output = lp.block_on(Command::new("echo").stdout(Stdio::inherit()).output())?;
     /// assert!(output.stdout.is_empty());
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -67,7 +66,7 @@ impl Stdio {
     /// use blacklight::{Loop, process::{Command, Stdio}};
     ///
     /// let lp = Loop::new()?;
-    /// let status = lp.block_on(Command::new("cat").stdin(Stdio::null()).status(&lp))?;
+    /// let status = lp.block_on(Command::new("cat").stdin(Stdio::null()).status())?;
     /// assert!(status.success(), "there was nothing to wait for");
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -81,7 +80,7 @@ impl Stdio {
     /// use blacklight::{Loop, process::{Command, Stdio}};
     ///
     /// let lp = Loop::new()?;
-    /// let mut child = Command::new("echo").arg("light").stdout(Stdio::piped()).spawn(&lp)?;
+    /// let mut child = Command::new("echo").arg("light").stdout(Stdio::piped()).spawn()?;
     /// let pipe = child.stdout.take().unwrap();
     /// assert_eq!(lp.block_on(pipe.read(&mut [0; 16]))?, 6);
     /// # Ok::<(), std::io::Error>(())
@@ -91,6 +90,23 @@ impl Stdio {
     }
 
     /// A descriptor, such as a file, a pipe or a socket. It becomes blocking, as programs expect.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::{Command, Stdio}};
+    /// use std::io::Read;
+    ///
+    /// let lp = Loop::new()?;
+    /// let (mut reader, writer) = std::io::pipe()?;
+    /// let mut command = Command::new("sh");
+    /// command.args(["-c", "echo out; echo err >&2"]);
+    /// command.stdout(Stdio::from_fd(writer.try_clone()?)).stderr(Stdio::from_fd(writer));
+    /// assert!(lp.block_on(command.status())?.success());
+    /// drop(command); // It owns the descriptors, for further children.
+    /// let mut text = String::new();
+    /// reader.read_to_string(&mut text)?;
+    /// assert_eq!(text, "out\nerr\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn from_fd(fd: impl Into<OwnedFd>) -> Stdio {
         Stdio(Kind::Fd(fd.into()))
     }
@@ -113,7 +129,7 @@ impl<Fd: Into<OwnedFd>> From<Fd> for Stdio {
 /// let lp = Loop::new()?;
 /// let mut command = Command::new("sh");
 /// command.args(["-c", "exit $CODE"]).env("CODE", "7").stdin(Stdio::null());
-/// let child = command.spawn(&lp)?;
+/// let child = command.spawn()?;
 /// let code = Rc::new(Cell::new(None));
 /// let its_code = code.clone();
 /// child.on_exit(move |_, status| its_code.set(status.unwrap().code()));
@@ -139,6 +155,15 @@ pub struct Command {
 
 impl Command {
     /// Creates a command without arguments, with the environment and directory of this process.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let output = lp.block_on(Command::new("pwd").output())?;
+    /// assert_eq!(output.stdout, format!("{}\n", std::env::current_dir()?.display()).as_bytes());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new(program: impl AsRef<OsStr>) -> Command {
         let program = program.as_ref().to_owned();
         Command {
@@ -162,7 +187,7 @@ impl Command {
     /// use blacklight::{Loop, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let output = lp.block_on(Command::new("echo").arg("black").arg("light").output(&lp))?;
+    /// let output = lp.block_on(Command::new("echo").arg("black").arg("light").output())?;
     /// assert_eq!(output.stdout, b"black light\n");
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -172,6 +197,15 @@ impl Command {
     }
 
     /// Adds arguments.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let output = lp.block_on(Command::new("echo").args(["-n", "a  b", "$HOME"]).output())?;
+    /// assert_eq!(output.stdout, b"a  b $HOME", "no shell sees them");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn args(&mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut Command {
         let args = args.into_iter().map(|arg| arg.as_ref().to_owned());
         self.args.extend(args);
@@ -185,7 +219,7 @@ impl Command {
     ///
     /// let lp = Loop::new()?;
     /// let mut command = Command::new("sh");
-    /// let output = lp.block_on(command.arg0("shell").args(["-c", "echo $0"]).output(&lp))?;
+    /// let output = lp.block_on(command.arg0("shell").args(["-c", "echo $0"]).output())?;
     /// assert_eq!(output.stdout, b"shell\n");
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -195,6 +229,16 @@ impl Command {
     }
 
     /// Sets an environment variable.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut command = Command::new("sh");
+    /// command.args(["-c", "echo $LIGHT"]).env("LIGHT", "white").env("LIGHT", "black");
+    /// assert_eq!(lp.block_on(command.output())?.stdout, b"black\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn env(&mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Command {
         let value = Some(value.as_ref().to_owned());
         self.env.insert(key.as_ref().to_owned(), value);
@@ -202,6 +246,16 @@ impl Command {
     }
 
     /// Sets environment variables.
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut command = Command::new("sh");
+    /// command.args(["-c", "echo $KIND $COLOUR"]).envs([("COLOUR", "black"), ("KIND", "light")]);
+    /// assert_eq!(lp.block_on(command.output())?.stdout, b"light black\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn envs(
         &mut self,
         variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
@@ -220,7 +274,7 @@ impl Command {
     /// let lp = Loop::new()?;
     /// let mut command = Command::new("sh");
     /// command.args(["-c", "echo ${HOME-nowhere}"]).env_remove("HOME");
-    /// assert_eq!(lp.block_on(command.output(&lp))?.stdout, b"nowhere\n");
+    /// assert_eq!(lp.block_on(command.output())?.stdout, b"nowhere\n");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn env_remove(&mut self, key: impl AsRef<OsStr>) -> &mut Command {
@@ -236,7 +290,7 @@ impl Command {
     /// let lp = Loop::new()?;
     /// let mut command = Command::new("/usr/bin/env");
     /// command.env_clear().envs([("COLOUR", "black"), ("KIND", "light")]);
-    /// assert_eq!(lp.block_on(command.output(&lp))?.stdout, b"COLOUR=black\nKIND=light\n");
+    /// assert_eq!(lp.block_on(command.output())?.stdout, b"COLOUR=black\nKIND=light\n");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn env_clear(&mut self) -> &mut Command {
@@ -251,7 +305,7 @@ impl Command {
     /// use blacklight::{Loop, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let output = lp.block_on(Command::new("pwd").current_dir("/").output(&lp))?;
+    /// let output = lp.block_on(Command::new("pwd").current_dir("/").output())?;
     /// assert_eq!(output.stdout, b"/\n");
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -262,6 +316,21 @@ impl Command {
 
     /// Sets the standard input. The default is inherited, or `/dev/null` for
     /// [`output`](Command::output).
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::{Command, Stdio}};
+    ///
+    /// let lp = Loop::new()?;
+    /// let mut command = Command::new("tr");
+    /// command.args(["a-z", "A-Z"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    /// let mut child = command.spawn()?;
+    /// let output = lp.block_on(async {
+    ///     child.stdin.take().unwrap().write_all(b"black light").await?;
+    ///     child.wait_with_output().await
+    /// })?;
+    /// assert_eq!(output.stdout, b"BLACK LIGHT");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stdin(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
         self.stdio[0] = Some(stdio.into());
         self
@@ -269,6 +338,22 @@ impl Command {
 
     /// Sets the standard output. The default is inherited, or a pipe for
     /// [`output`](Command::output).
+    ///
+    /// ```
+    /// use blacklight::{Loop, fs::TempFile, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// lp.block_on(async {
+    ///     let file = TempFile::new("stdout").await?;
+    ///     let path = file.path().to_owned();
+    ///     let mut command = Command::new("echo");
+    ///     command.arg("into a file").stdout(file.file.into_std().await?);
+    ///     command.status().await?;
+    ///     println!("{} is gone with the `TempFile`", path.display());
+    ///     # Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn stdout(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
         self.stdio[1] = Some(stdio.into());
         self
@@ -284,7 +369,7 @@ impl Command {
     /// let mut command = Command::new("sh");
     /// command.args(["-c", "echo out; echo err >&2"]);
     /// command.stdout(Stdio::null()).stderr(Stdio::piped());
-    /// let output = lp.block_on(command.output(&lp))?;
+    /// let output = lp.block_on(command.output())?;
     /// assert_eq!((&output.stdout[..], &output.stderr[..]), (&b""[..], &b"err\n"[..]));
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -303,7 +388,7 @@ impl Command {
     /// let (mut reader, writer) = pipe()?;
     /// let mut command = Command::new("sh");
     /// command.args(["-c", "echo three >&3"]).fd(3, writer);
-    /// lp.block_on(command.status(&lp))?;
+    /// lp.block_on(command.status())?;
     /// drop(command);
     /// let mut text = String::new();
     /// reader.read_to_string(&mut text)?;
@@ -322,7 +407,7 @@ impl Command {
     ///
     /// let lp = Loop::new()?;
     /// // Only root may change the user.
-    /// let output = lp.block_on(Command::new("id").uid(65534).gid(65534).output(&lp))?;
+    /// let output = lp.block_on(Command::new("id").uid(65534).gid(65534).output())?;
     /// println!("{}", output.stdout.escape_ascii());
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -332,6 +417,16 @@ impl Command {
     }
 
     /// Sets the group ID of the child. Supplementary groups are dropped.
+    ///
+    /// ```no_run
+    /// use blacklight::{Loop, process::Command};
+    ///
+    /// let lp = Loop::new()?;
+    /// // Only root may change the group.
+    /// let output = lp.block_on(Command::new("id").arg("-g").gid(65534).output())?;
+    /// assert_eq!(output.stdout, b"65534\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn gid(&mut self, id: u32) -> &mut Command {
         self.gid = Some(id);
         self
@@ -347,7 +442,7 @@ impl Command {
     /// let script = "read pid _ _ _ _ session _ < /proc/self/stat; echo $((session == pid))";
     /// let mut command = Command::new("sh");
     /// command.args(["-c", script]).detached(true);
-    /// assert_eq!(lp.block_on(command.output(&lp))?.stdout, b"1\n");
+    /// assert_eq!(lp.block_on(command.output())?.stdout, b"1\n");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn detached(&mut self, detached: bool) -> &mut Command {
@@ -361,7 +456,7 @@ impl Command {
     /// use blacklight::{Loop, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn(&lp)?;
+    /// let child = Command::new("sleep").arg("1000").kill_on_drop(true).spawn()?;
     /// drop(child);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -371,8 +466,20 @@ impl Command {
     }
 
     /// Starts the child. Returns an error if the program cannot be run.
-    pub fn spawn(&self, lp: &Loop) -> io::Result<Child> {
-        self.spawn_with(lp, [Kind::Inherit, Kind::Inherit, Kind::Inherit])
+    ///
+    /// ```
+    /// use blacklight::{Loop, process::Command};
+    /// use std::io::ErrorKind;
+    ///
+    /// let lp = Loop::new()?;
+    /// let error = Command::new("/no/such/program").spawn().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NotFound);
+    /// let mut child = Command::new("true").spawn()?;
+    /// assert!(lp.block_on(child.wait())?.success());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn(&self) -> io::Result<Child> {
+        self.spawn_with([Kind::Inherit, Kind::Inherit, Kind::Inherit])
     }
 
     /// Starts the child and waits for its exit.
@@ -381,11 +488,11 @@ impl Command {
     /// use blacklight::{Loop, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// assert!(lp.block_on(Command::new("true").status(&lp))?.success());
+    /// assert!(lp.block_on(Command::new("true").status())?.success());
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn status(&self, lp: &Loop) -> impl Future<Output = io::Result<ExitStatus>> + use<> {
-        let child = self.spawn(lp);
+    pub fn status(&self) -> impl Future<Output = io::Result<ExitStatus>> + use<> {
+        let child = self.spawn();
         async move { child?.wait().await }
     }
 
@@ -395,16 +502,16 @@ impl Command {
     /// use blacklight::{Loop, process::Command};
     ///
     /// let lp = Loop::new()?;
-    /// let output = lp.block_on(Command::new("echo").arg("light").output(&lp))?;
+    /// let output = lp.block_on(Command::new("echo").arg("light").output())?;
     /// assert_eq!(output.stdout, b"light\n");
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn output(&self, lp: &Loop) -> impl Future<Output = io::Result<Output>> + use<> {
-        let child = self.spawn_with(lp, [Kind::Null, Kind::Piped, Kind::Piped]);
+    pub fn output(&self) -> impl Future<Output = io::Result<Output>> + use<> {
+        let child = self.spawn_with([Kind::Null, Kind::Piped, Kind::Piped]);
         async move { child?.wait_with_output().await }
     }
 
-    fn spawn_with(&self, lp: &Loop, defaults: [Kind; 3]) -> io::Result<Child> {
+    fn spawn_with(&self, defaults: [Kind; 3]) -> io::Result<Child> {
         let file = c_string(&self.program)?;
         let args = c_strings(&self.args)?;
         let args: StringsBuf<'_> = args.iter().map(CString::as_c_str).collect();
@@ -417,7 +524,7 @@ impl Command {
         let mut plan = Plan::default();
         for (number, (stdio, default)) in (0..).zip(self.stdio.iter().zip(&defaults)) {
             let kind = stdio.as_ref().map_or(default, |stdio| &stdio.0);
-            plan.standard(lp, number, kind)?;
+            plan.standard(number, kind)?;
         }
         plan.add(&self.fds)?;
         let command = Raw {
@@ -430,7 +537,7 @@ impl Command {
             gid: self.gid,
             stdio: &plan.places,
         };
-        let (handle, pid) = Running::start(lp, &command)?;
+        let (handle, pid) = Running::start(&command)?;
         let [stdin, stdout, stderr] = plan.pipes;
         Ok(Child {
             handle,
@@ -477,7 +584,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn standard(&mut self, lp: &Loop, number: usize, kind: &Kind) -> io::Result<()> {
+    fn standard(&mut self, number: usize, kind: &Kind) -> io::Result<()> {
         let place = match kind {
             Kind::Inherit => Place::Inherit(number as RawFd),
             Kind::Null => Place::Ignore,
@@ -490,7 +597,7 @@ impl Plan {
                 };
                 let place = Place::Inherit(theirs.as_raw_fd());
                 self.theirs.push(theirs);
-                self.pipes[number] = Some(Pipe::from_fd(lp, ours)?);
+                self.pipes[number] = Some(Pipe::from_fd(ours)?);
                 place
             }
         };

@@ -6,7 +6,7 @@
 //! use blacklight::{Loop, process::Command};
 //!
 //! let lp = Loop::new()?;
-//! let output = lp.block_on(Command::new("echo").arg("light").output(&lp))?;
+//! let output = lp.block_on(Command::new("echo").arg("light").output())?;
 //! assert!(output.status.success());
 //! assert_eq!(output.stdout, b"light\n");
 //! # Ok::<(), std::io::Error>(())

@@ -6,18 +6,27 @@
 //! reports an error.
 
 use super::{Stream, Waiter};
+use crate::code::Code;
+use crate::error::Error;
 use crate::handle::{EngineResult, Handle, Slot};
-use crate::loop_::{Inner, Loop};
+use crate::loop_::{Inner, LoopHandle};
+use crate::options::BACKLOG;
 use crate::table::Source;
 use blacklight_engine::{Engine, Errno, Event, Key, SharedFd, Token};
+use blacklight_sys::socket;
 use std::cell::{Cell, OnceCell};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 
 /// How many connections are accepted per event, so that a flood does not starve other handles.
 const MAX_PER_TURN: usize = 32;
+
+/// The backlog for a socket that a program gives: none if it listens, with a backlog of its own.
+pub(crate) fn backlog_of(fd: &OwnedFd) -> Option<i32> {
+    (!socket::is_listening(fd.as_raw_fd())).then_some(BACKLOG)
+}
 
 /// Creates the engine's handle for an accepted connection.
 type Init = fn(&mut Engine, Token) -> EngineResult<Key>;
@@ -25,7 +34,7 @@ type Init = fn(&mut Engine, Token) -> EngineResult<Key>;
 /// An accepted connection, or the error.
 type Accepted = io::Result<Rc<Handle<Stream>>>;
 
-type OnConnection = dyn FnMut(&Loop, &Rc<Handle<Listener>>, Accepted);
+type OnConnection = dyn FnMut(&LoopHandle, &Rc<Handle<Listener>>, Accepted);
 
 /// The loop's part of a listener.
 pub(crate) struct Listener {
@@ -40,7 +49,7 @@ pub(crate) struct Listener {
 }
 
 impl Source for Listener {
-    fn event(&self, lp: &Loop, event: Event) {
+    fn event(&self, lp: &LoopHandle, event: Event) {
         let Some(handle) = self.handle.get().and_then(Weak::upgrade) else {
             return;
         };
@@ -59,9 +68,16 @@ impl Source for Listener {
         }
     }
 
+    fn code(&self, _: Option<&Event>) -> Code {
+        match self.has_callback.get() {
+            true => self.on_connection.code(),
+            false => self.acceptor.code(),
+        }
+    }
+
     fn clear(&self) {
         self.acceptor.wake();
-        self.on_connection.set(None);
+        self.on_connection.clear();
         drop(self.detached.take());
     }
 }
@@ -70,7 +86,7 @@ impl Listener {
     /// Calls back with all waiting connections, up to the limit.
     fn accept_for_callback(
         &self,
-        lp: &Loop,
+        lp: &LoopHandle,
         handle: &Rc<Handle<Listener>>,
         result: EngineResult<()>,
     ) {
@@ -95,11 +111,12 @@ impl Listener {
 }
 
 impl Handle<Listener> {
-    /// Creates a listener; `bind` gives it an address.
+    /// Creates a listener; `bind` gives it an address, or a socket that listens already if there is
+    /// no `backlog`.
     pub(crate) fn listener(
-        lp: &Loop,
+        lp: &LoopHandle,
         init: Init,
-        backlog: i32,
+        backlog: Option<i32>,
         bind: impl FnOnce(&mut Engine, Key) -> EngineResult<()>,
     ) -> io::Result<Rc<Handle<Listener>>> {
         let state = Rc::new(Listener {
@@ -126,7 +143,7 @@ impl Handle<Listener> {
         match prepared {
             Ok(()) => {}
             Err(Errno::EAGAIN) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.explain(error)),
         }
         let inner: &Rc<Inner> = &self.inner;
         let stream = Handle::stream(inner, self.state.init)?;
@@ -135,6 +152,9 @@ impl Handle<Listener> {
     }
 
     pub(crate) fn poll_accept(&self, context: &Context<'_>) -> Poll<Accepted> {
+        if self.state.has_callback.get() {
+            return Poll::Ready(Err(Error::HasCallback.into()));
+        }
         ready!(self.inner.poll_budget(context));
         if let Some(error) = self.state.failure.take() {
             return Poll::Ready(Err(error.into()));
@@ -149,26 +169,40 @@ impl Handle<Listener> {
         }
     }
 
+    pub(crate) async fn accept_one(&self) -> Accepted {
+        let acceptor = &self.state.acceptor;
+        acceptor.wait(|context| self.poll_accept(context)).await
+    }
+
     pub(crate) fn accept_start(
         &self,
-        callback: impl FnMut(&Loop, &Rc<Handle<Listener>>, Accepted) + 'static,
-    ) {
-        if !self.inner.is_closed() {
-            self.state.has_callback.set(true);
-            self.state.on_connection.set(Some(Box::new(callback)));
-            // A connection may already be waiting.
-            let offered = self.engine().stream_offer_again(self.key);
-            debug_assert!(offered.is_ok(), "the handle is ours and open");
-        }
+        code: Code,
+        callback: impl FnMut(&LoopHandle, &Rc<Handle<Listener>>, Accepted) + 'static,
+    ) -> io::Result<()> {
+        self.check_open()?;
+        // A connection may already be waiting.
+        self.with(|engine, key| engine.stream_offer_again(key))?;
+        self.state.has_callback.set(true);
+        self.state.on_connection.set(Box::new(callback), code);
+        // A future that accepts gets an error.
+        self.state.acceptor.wake();
+        Ok(())
+    }
+
+    /// A duplicate of the descriptor, for a program that goes on without the loop.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        let shared = self.with(|engine, key| engine.stream_share_fd(key))?;
+        shared.as_fd().try_clone_to_owned()
     }
 
     pub(crate) fn accept_stop(&self) {
         self.state.has_callback.set(false);
-        self.state.on_connection.set(None);
+        self.state.on_connection.clear();
     }
 
     pub(crate) fn detach(self: Rc<Self>) {
-        if !self.inner.is_closed() {
+        // Nothing would take it out of the state that it owns.
+        if !self.is_over() {
             let state = self.state.clone();
             state.detached.set(Some(self));
         }
@@ -195,7 +229,9 @@ macro_rules! listener_methods {
             /// Calls back with each connection, replacing an earlier callback. The callback owns
             /// the connection, which closes when dropped unless `detach` gives it to the loop.
             ///
-            /// After an error, such as having no descriptors left, the listener goes on.
+            /// After an error, such as having no descriptors left, the listener goes on. Until
+            /// [`accept_stop`](Self::accept_stop), futures that accept fail with
+            /// [`Error::HasCallback`](crate::Error::HasCallback).
             ///
             /// For example, with TCP:
             ///
@@ -203,30 +239,47 @@ macro_rules! listener_methods {
             /// use blacklight::{Loop, Mode, TcpListener, TcpStream};
             ///
             /// let lp = Loop::new()?;
-            /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+            /// let listener = lp.block_on(TcpListener::bind("127.0.0.1:0"))?;
             /// listener.accept_start(|_, listener, stream| {
             ///     println!("{} has connected", stream.unwrap().peer_addr().unwrap());
             ///     listener.accept_stop();
             ///     listener.unref();
-            /// });
-            /// TcpStream::connect_then(&lp, listener.local_addr()?, |_, stream| drop(stream.unwrap()))?;
+            /// })?;
+            /// TcpStream::connect_then(listener.local_addr()?, |_, stream| drop(stream.unwrap()))?;
             /// lp.run(Mode::Default);
             /// # Ok::<(), std::io::Error>(())
             /// ```
             pub fn accept_start(
                 &self,
-                mut callback: impl FnMut(&Loop, &$listener, io::Result<$stream>) + 'static,
-            ) {
-                self.handle.accept_start(move |lp, handle, accepted| {
+                mut callback: impl FnMut(&LoopHandle, &$listener, io::Result<$stream>) + 'static,
+            ) -> io::Result<()> {
+                let code = $crate::code::Code::of(&callback);
+                self.handle.accept_start(code, move |lp, handle, accepted| {
                     let listener = $listener {
                         handle: handle.clone(),
                     };
                     callback(lp, &listener, accepted.map(|handle| $stream { handle }));
-                });
+                })
             }
 
             /// Stops [`accept_start`](Self::accept_start), and drops its callback. New
             /// connections wait in the kernel's backlog.
+            ///
+            /// For example, with TCP:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, TcpListener};
+            ///
+            /// let lp = Loop::new()?;
+            /// let listener = lp.block_on(TcpListener::bind("127.0.0.1:0"))?;
+            /// listener.accept_start(|_, listener, _| listener.accept_stop())?;
+            /// let clients = [(); 2].map(|()| std::net::TcpStream::connect(listener.local_addr().unwrap()));
+            /// lp.run(Mode::Once);
+            /// // The second one is left for whoever accepts next.
+            /// lp.block_on(listener.accept())?;
+            /// # drop(clients);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn accept_stop(&self) {
                 self.handle.accept_stop();
             }
@@ -240,9 +293,9 @@ macro_rules! listener_methods {
             /// use std::future::poll_fn;
             ///
             /// let lp = Loop::new()?;
-            /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+            /// let listener = lp.block_on(TcpListener::bind("127.0.0.1:0"))?;
             /// lp.block_on(async {
-            ///     let client = TcpStream::connect(&lp, listener.local_addr()?).await?;
+            ///     let client = TcpStream::connect(listener.local_addr()?).await?;
             ///     let server = poll_fn(|context| listener.poll_accept(context)).await?;
             ///     assert_eq!(server.peer_addr()?, client.local_addr()?);
             ///     # Ok::<(), std::io::Error>(())
@@ -257,6 +310,30 @@ macro_rules! listener_methods {
                 accepted.map_ok(|handle| $stream { handle })
             }
 
+            /// Returns a stream of connections, which never ends. After an error, such as having no
+            /// descriptors left, it goes on.
+            ///
+            /// For example, with TCP:
+            ///
+            /// ```
+            /// use blacklight::{Loop, TcpListener};
+            /// use futures_lite::StreamExt;
+            ///
+            /// let lp = Loop::new()?;
+            /// let listener = lp.block_on(TcpListener::bind("127.0.0.1:0"))?;
+            /// let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+            /// let server = lp.block_on(listener.incoming().next()).unwrap()?;
+            /// assert_eq!(server.peer_addr()?, client.local_addr()?);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            pub fn incoming(
+                &self,
+            ) -> impl futures_core::Stream<Item = io::Result<$stream>> + Unpin + '_ {
+                $crate::streams::PollFn(|context: &mut std::task::Context<'_>| {
+                    self.poll_accept(context).map(Some)
+                })
+            }
+
             /// Gives the listener to the loop, which owns it until it is closed or the loop is
             /// gone.
             ///
@@ -266,11 +343,11 @@ macro_rules! listener_methods {
             /// use blacklight::{Loop, Mode, TcpListener, TcpStream};
             ///
             /// let lp = Loop::new()?;
-            /// let listener = TcpListener::bind(&lp, "127.0.0.1:0".parse().unwrap())?;
+            /// let listener = lp.block_on(TcpListener::bind("127.0.0.1:0"))?;
             /// let address = listener.local_addr()?;
             /// listener.accept_start(|_, listener, _| listener.close());
             /// listener.detach();
-            /// TcpStream::connect_then(&lp, address, |_, stream| drop(stream.unwrap()))?;
+            /// TcpStream::connect_then(address, |_, stream| drop(stream.unwrap()))?;
             /// lp.run(Mode::Default);
             /// # Ok::<(), std::io::Error>(())
             /// ```
@@ -279,6 +356,14 @@ macro_rules! listener_methods {
             }
         }
 
+        /// A descriptor to borrow. Once it has been borrowed it stays open for as long as any clone
+        /// of the listener lives, since somebody may still use it: [`close`](Self::close) takes the
+        /// listener from the loop and leaves the descriptor open, so that clients still connect, and wait in vain, until the last
+        /// clone is dropped.
+        ///
+        /// # Panics
+        ///
+        /// If the listener was closed before, and the descriptor never borrowed.
         impl std::os::fd::AsFd for $listener {
             fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
                 self.handle.as_fd()

@@ -1,12 +1,11 @@
 //! The methods of all public stream types.
 
-use std::fmt;
-
 /// The methods and traits of a stream type, which is a struct with a `handle`.
 macro_rules! stream_methods {
     ($stream:ident) => {
         common_methods!($stream);
         $crate::stream::stream_traits!($stream);
+        $crate::stream::split_methods!($stream);
 
         impl $stream {
             fn of(handle: &std::rc::Rc<Handle<Stream>>) -> $stream {
@@ -17,7 +16,8 @@ macro_rules! stream_methods {
 
             /// Reads, and calls back each time that bytes arrive, replacing an earlier callback.
             /// An empty slice means the end of the stream. Reading stops at the end and after an
-            /// error.
+            /// error. Until [`read_stop`](Self::read_stop), futures that read fail with
+            /// [`Error::HasCallback`](crate::Error::HasCallback).
             ///
             /// For example, with a Unix socket:
             ///
@@ -25,7 +25,7 @@ macro_rules! stream_methods {
             /// use blacklight::{Loop, Mode, UnixStream};
             ///
             /// let lp = Loop::new()?;
-            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// let (near, far) = UnixStream::pair()?;
             /// near.read_start(|_, near, bytes| match bytes.unwrap() {
             ///     b"enough" => near.read_stop(),
             ///     bytes => println!("{}", bytes.escape_ascii()),
@@ -36,14 +36,31 @@ macro_rules! stream_methods {
             /// ```
             pub fn read_start(
                 &self,
-                mut callback: impl FnMut(&Loop, &$stream, io::Result<&[u8]>) + 'static,
+                mut callback: impl FnMut(&LoopHandle, &$stream, io::Result<&[u8]>) + 'static,
             ) -> io::Result<()> {
-                self.handle.read_start(move |lp, handle, bytes| {
+                let code = $crate::code::Code::of(&callback);
+                self.handle.read_start(code, move |lp, handle, bytes| {
                     callback(lp, &$stream::of(handle), bytes);
                 })
             }
 
             /// Stops [`read_start`](Self::read_start), and drops its callback.
+            ///
+            /// For example, with a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair()?;
+            /// near.read_start(|_, _, _| unreachable!("it was stopped"))?;
+            /// far.try_write(b"light")?;
+            /// near.read_stop();
+            /// assert!(!lp.run(Mode::Default));
+            /// // The bytes wait for whoever reads next.
+            /// assert_eq!(lp.block_on(near.read(&mut [0; 8]))?, 5);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn read_stop(&self) {
                 self.handle.read_stop();
             }
@@ -52,13 +69,18 @@ macro_rules! stream_methods {
             /// `after`. If this returns an error, `after` is not called. If the stream is dropped
             /// before the write is done, `after` receives `ECANCELED`.
             ///
+            /// # Errors
+            ///
+            /// [`WouldBlock`](io::ErrorKind::WouldBlock) while a [`write_all`](Self::write_all)
+            /// is halfway through.
+            ///
             /// For example, with a Unix socket:
             ///
             /// ```
             /// use blacklight::{Loop, Mode, UnixStream};
             ///
             /// let lp = Loop::new()?;
-            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// let (near, far) = UnixStream::pair()?;
             /// near.write_then("light", |_, written| assert!(written.is_ok()))?;
             /// near.shutdown_then(|_, ended| assert!(ended.is_ok()))?;
             /// lp.run(Mode::Default);
@@ -70,15 +92,29 @@ macro_rules! stream_methods {
             pub fn write_then(
                 &self,
                 bytes: impl Into<Vec<u8>>,
-                after: impl FnOnce(&Loop, io::Result<()>) + 'static,
+                after: impl FnOnce(&LoopHandle, io::Result<()>) + 'static,
             ) -> io::Result<()> {
                 self.handle.write(bytes.into(), after)
             }
 
             /// Shuts down the writing side after all earlier writes, and then calls `after`.
+            ///
+            /// For example, with a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, Mode, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair()?;
+            /// near.write_then("light", |_, _| ())?;
+            /// near.shutdown_then(|_, ended| ended.unwrap())?; // After the write.
+            /// far.read_start(|_, _, bytes| println!("{}", bytes.unwrap().escape_ascii()))?;
+            /// lp.run(Mode::Default); // Until the end is read.
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn shutdown_then(
                 &self,
-                after: impl FnOnce(&Loop, io::Result<()>) + 'static,
+                after: impl FnOnce(&LoopHandle, io::Result<()>) + 'static,
             ) -> io::Result<()> {
                 self.handle.shutdown(after)
             }
@@ -96,7 +132,7 @@ macro_rules! stream_methods {
             /// use std::io::ErrorKind;
             ///
             /// let lp = Loop::new()?;
-            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// let (near, far) = UnixStream::pair()?;
             /// let mut buf = [0; 8];
             /// assert_eq!(near.try_read(&mut buf).unwrap_err().kind(), ErrorKind::WouldBlock);
             /// assert_eq!(far.try_write(b"light")?, 5);
@@ -111,19 +147,34 @@ macro_rules! stream_methods {
             ///
             /// # Errors
             ///
-            /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing can be written now, or while
-            /// writes of [`write_then`](Self::write_then) are pending.
+            /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing can be written now, while
+            /// writes of [`write_then`](Self::write_then) are pending, or while a
+            /// [`write_all`](Self::write_all) is halfway through.
+            ///
+            /// For example, with a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            /// use std::io::ErrorKind;
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, _far) = UnixStream::pair()?;
+            /// let mut written = 0;
+            /// let full = loop {
+            ///     match near.try_write(&[0; 4096]) {
+            ///         Ok(count) => written += count,
+            ///         Err(error) => break error,
+            ///     }
+            /// };
+            /// assert_eq!(full.kind(), ErrorKind::WouldBlock);
+            /// assert!(written > 4096);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
             pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
                 self.handle.try_write(&[io::IoSlice::new(bytes)])
             }
 
             /// The number of bytes of [`write_then`](Self::write_then) that are still pending.
-            pub fn write_queue_size(&self) -> usize {
-                self.handle.engine().write_queue_size(self.handle.key)
-            }
-
-            /// Reads, and returns the number of bytes, or zero at the end. Cancel-safe: dropping
-            /// the future loses no bytes.
             ///
             /// For example, with a Unix socket:
             ///
@@ -131,7 +182,27 @@ macro_rules! stream_methods {
             /// use blacklight::{Loop, UnixStream};
             ///
             /// let lp = Loop::new()?;
-            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// let (near, _far) = UnixStream::pair()?;
+            /// near.write_then(vec![0; 1 << 20], |_, _| ())?;
+            /// // The peer does not read, so some of it has to wait.
+            /// assert!(near.write_queue_size() > 0);
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            pub fn write_queue_size(&self) -> usize {
+                self.handle.engine().write_queue_size(self.handle.key)
+            }
+
+            /// Reads, and returns the number of bytes, or zero at the end. Cancel-safe: dropping
+            /// the future loses no bytes. Several tasks may wait on clones of one stream; each
+            /// byte goes to one of them.
+            ///
+            /// For example, with a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair()?;
             /// lp.block_on(async {
             ///     far.write_all(b"black ").await?;
             ///     far.write(b"light").await?;
@@ -149,35 +220,10 @@ macro_rules! stream_methods {
             /// # Ok::<(), std::io::Error>(())
             /// ```
             pub async fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
-                std::future::poll_fn(|context| self.handle.poll_read(context, buf)).await
+                self.handle.read(buf).await
             }
 
             /// Writes some of `bytes`, and returns how many.
-            pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-                let slices = [io::IoSlice::new(bytes)];
-                std::future::poll_fn(|context| self.handle.poll_write(context, &slices)).await
-            }
-
-            /// Writes all of `bytes`. Not cancel-safe: a dropped future may have written a part.
-            pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-                while !bytes.is_empty() {
-                    let count = self.write(bytes).await?;
-                    if count == 0 {
-                        return Err(io::ErrorKind::WriteZero.into());
-                    }
-                    bytes = &bytes[count..];
-                }
-                Ok(())
-            }
-
-            /// Shuts down the writing side after all earlier writes, so that the peer reads the
-            /// end. Reading stays possible.
-            pub async fn shutdown(&self) -> io::Result<()> {
-                std::future::poll_fn(|context| self.handle.poll_shutdown(context)).await
-            }
-
-            /// Splits the stream into two halves, for reading and writing in different tasks. The
-            /// stream closes when both are dropped.
             ///
             /// For example, with a Unix socket:
             ///
@@ -185,20 +231,132 @@ macro_rules! stream_methods {
             /// use blacklight::{Loop, UnixStream};
             ///
             /// let lp = Loop::new()?;
-            /// let (near, far) = UnixStream::pair(&lp)?;
-            /// let (reader, writer) = near.split();
+            /// let (near, _far) = UnixStream::pair()?;
             /// lp.block_on(async {
-            ///     let reading = blacklight::spawn(async move { reader.as_ref().read(&mut [0; 8]).await });
-            ///     writer.as_ref().write_all(b"out").await?;
-            ///     far.write_all(b"in").await?;
-            ///     assert_eq!(reading.await.unwrap()?, 2);
+            ///     assert_eq!(near.write(b"light").await?, 5);
+            ///     let some = near.write(&vec![0; 1 << 24]).await?;
+            ///     assert!(some < 1 << 24, "as much as fits");
             ///     # Ok::<(), std::io::Error>(())
             /// })?;
             /// # Ok::<(), std::io::Error>(())
             /// ```
-            pub fn split(self) -> ($crate::ReadHalf<$stream>, $crate::WriteHalf<$stream>) {
-                let other = self.clone();
-                ($crate::ReadHalf(self), $crate::WriteHalf(other))
+            pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+                self.handle.write_some(bytes).await
+            }
+
+            /// Reads until `buf` is full. Not cancel-safe: dropping the future loses the bytes that
+            /// it has read.
+            ///
+            /// # Errors
+            ///
+            /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the stream ends before.
+            ///
+            /// For example, with a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            /// use std::io::ErrorKind;
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair()?;
+            /// lp.block_on(async {
+            ///     far.write_all(b"black light").await?;
+            ///     far.shutdown().await?;
+            ///     let mut word = [0; 5];
+            ///     near.read_exact(&mut word).await?;
+            ///     assert_eq!(&word, b"black");
+            ///     let mut rest = Vec::new();
+            ///     assert_eq!(near.read_to_end(&mut rest).await?, 6);
+            ///     assert_eq!(rest, b" light");
+            ///     let error = near.read_exact(&mut word).await.unwrap_err();
+            ///     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+            ///     # Ok::<(), std::io::Error>(())
+            /// })?;
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            pub async fn read_exact(&self, buf: &mut [u8]) -> io::Result<()> {
+                self.handle.read_exact(buf).await
+            }
+
+            /// Reads to the end, adds the bytes to `bytes`, and returns their number. Bytes that
+            /// were read before an error, or before the future is dropped, are in `bytes`.
+            ///
+            /// For example, with a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair()?;
+            /// lp.block_on(async {
+            ///     blacklight::spawn(async move { far.write_all(&vec![7; 1 << 20]).await });
+            ///     let mut bytes = Vec::new();
+            ///     assert_eq!(near.read_to_end(&mut bytes).await?, 1 << 20);
+            ///     # Ok::<(), std::io::Error>(())
+            /// })?;
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            pub async fn read_to_end(&self, bytes: &mut Vec<u8>) -> io::Result<usize> {
+                self.handle.read_to_end(bytes).await
+            }
+
+            /// Writes all of `bytes`. Not cancel-safe: a dropped future may have written a part.
+            ///
+            /// Several tasks may write to clones of one stream. What one call of this writes is
+            /// not mixed with the bytes of others: while it is halfway through, other futures that
+            /// write or shut down wait, and [`try_write`](Self::try_write) and
+            /// [`write_then`](Self::write_then) fail with
+            /// [`WouldBlock`](io::ErrorKind::WouldBlock). So a task that keeps such a future
+            /// without polling it holds the others up.
+            ///
+            /// For example, with a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair()?;
+            /// for byte in [b'a', b'b'] {
+            ///     let near = near.clone();
+            ///     drop(lp.spawn(async move { near.write_all(&vec![byte; 1 << 20]).await }));
+            /// }
+            /// lp.block_on(async {
+            ///     let mut first = vec![0; 1 << 20];
+            ///     far.read_exact(&mut first).await?;
+            ///     assert!(first.iter().all(|byte| *byte == first[0]));
+            ///     far.read_exact(&mut first).await // The other task's megabyte.
+            /// })?;
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            pub async fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+                self.handle.write_all(bytes).await
+            }
+
+            /// Shuts down the writing side after all earlier writes, so that the peer reads the
+            /// end. Reading stays possible.
+            ///
+            /// For example, with a Unix socket:
+            ///
+            /// ```
+            /// use blacklight::{Loop, UnixStream};
+            /// use std::io::ErrorKind;
+            ///
+            /// let lp = Loop::new()?;
+            /// let (near, far) = UnixStream::pair()?;
+            /// lp.block_on(async {
+            ///     near.write_all(b"the last word").await?;
+            ///     near.shutdown().await?;
+            ///     let error = near.write(b"one more").await.unwrap_err();
+            ///     assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+            ///     far.read_to_end(&mut Vec::new()).await?;
+            ///     far.write_all(b"an answer").await?;
+            ///     assert_eq!(near.read(&mut [0; 16]).await?, 9);
+            ///     # Ok::<(), std::io::Error>(())
+            /// })?;
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            pub async fn shutdown(&self) -> io::Result<()> {
+                self.handle.shut_down().await
             }
 
             /// Gives the stream to the loop, which owns it until it is closed or the loop is
@@ -210,7 +368,7 @@ macro_rules! stream_methods {
             /// use blacklight::{Loop, Mode, UnixStream};
             ///
             /// let lp = Loop::new()?;
-            /// let (near, far) = UnixStream::pair(&lp)?;
+            /// let (near, far) = UnixStream::pair()?;
             /// near.read_start(|_, near, bytes| {
             ///     assert_eq!(bytes.unwrap(), b"light");
             ///     near.close();
@@ -232,9 +390,15 @@ macro_rules! stream_methods {
             }
         }
 
+        /// A descriptor to borrow. Once it has been borrowed it stays open for as long as any clone
+        /// of the stream lives, since somebody may still use it: [`close`](Self::close) takes the
+        /// stream from the loop and leaves the descriptor open, so that the peer sees no end until the last
+        /// clone is dropped.
+        /// [`shutdown`](Self::shutdown) first tells the peer at once.
+        ///
         /// # Panics
         ///
-        /// If the stream was [closed](Self::close).
+        /// If the stream was closed before, and the descriptor never borrowed.
         impl std::os::fd::AsFd for $stream {
             fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
                 self.handle.as_fd()
@@ -244,66 +408,3 @@ macro_rules! stream_methods {
 }
 
 pub(crate) use stream_methods;
-
-/// The reading half of a stream; see [`TcpStream::split`](crate::TcpStream::split).
-///
-/// ```
-/// use blacklight::{Loop, UnixStream};
-///
-/// let lp = Loop::new()?;
-/// let (near, far) = UnixStream::pair(&lp)?;
-/// let (reader, writer) = near.split();
-/// lp.block_on(async {
-///     writer.as_ref().write_all(b"out").await?;
-///     far.write_all(b"in").await?;
-///     assert_eq!(reader.as_ref().read(&mut [0; 8]).await?, 2);
-///     assert_eq!(far.read(&mut [0; 8]).await?, 3);
-///     Ok::<(), std::io::Error>(())
-/// })?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub struct ReadHalf<S>(pub(crate) S);
-
-/// The writing half of a stream; see [`TcpStream::split`](crate::TcpStream::split).
-///
-/// ```
-/// use blacklight::{Loop, UnixStream};
-/// use futures_lite::AsyncWriteExt;
-///
-/// let lp = Loop::new()?;
-/// let (near, far) = UnixStream::pair(&lp)?;
-/// let (_reader, mut writer) = near.split();
-/// lp.block_on(async {
-///     writer.write_all(b"out").await?;
-///     writer.close().await?; // Only this half; the other can still read.
-///     assert_eq!(far.read(&mut [0; 8]).await?, 3);
-///     assert_eq!(far.read(&mut [0; 8]).await?, 0);
-///     # Ok::<(), std::io::Error>(())
-/// })?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub struct WriteHalf<S>(pub(crate) S);
-
-impl<S> AsRef<S> for ReadHalf<S> {
-    fn as_ref(&self) -> &S {
-        &self.0
-    }
-}
-
-impl<S> AsRef<S> for WriteHalf<S> {
-    fn as_ref(&self) -> &S {
-        &self.0
-    }
-}
-
-impl<S: fmt::Debug> fmt::Debug for ReadHalf<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ReadHalf").field(&self.0).finish()
-    }
-}
-
-impl<S: fmt::Debug> fmt::Debug for WriteHalf<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WriteHalf").field(&self.0).finish()
-    }
-}

@@ -14,8 +14,8 @@ mod references;
 mod tasks;
 mod timers;
 
+use blacklight::Loop;
 use blacklight::node::{Node, Timeout};
-use blacklight::{Loop, Mechanism};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -79,7 +79,7 @@ fn programs() -> PathBuf {
 
 /// Runs a program on a clock that moves only while the loop sleeps.
 fn virtual_time(name: &str, program: impl FnOnce(&Node)) {
-    let lp = Loop::builder().poller(Mechanism::Sim(1)).build();
+    let lp = Loop::builder().simulated(1).build();
     check(name, lp.expect("no kernel is needed"), program);
 }
 
@@ -95,7 +95,7 @@ fn busy(ms: u64) {
 
 fn check(name: &str, lp: Loop, program: impl FnOnce(&Node)) {
     OUTPUT.take();
-    let node = Node::on(&lp).expect("a Node");
+    let node = lp.node().expect("a Node");
     program(&node);
     while let Err(panic) = catch_unwind(AssertUnwindSafe(|| node.run())) {
         match panic.downcast::<Thrown>() {

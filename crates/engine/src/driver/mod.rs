@@ -1,52 +1,64 @@
 //! The driver: everything through which the loop waits for the kernel and for other threads.
 //!
-//! It owns the poller, the watchers, the [sources](Sources), the clock, the [patience](Patience) and the
-//! metrics of waiting. The engine above it owns handles, requests and phases. Nothing here knows a handle or a phase.
+//! It owns the poller, the watchers, the [sources](Sources), the clock, the [patience](Patience)
+//! and the metrics of waiting. The engine above it owns handles, requests and phases: of a handle
+//! the driver keeps only the index by which it names a watcher's owner to the engine, and of phases
+//! it knows nothing.
 //!
 //! The door:
 //!
-//! - [`want`](Driver::want) and [`unwant`](Driver::unwant): a watcher's owner says what it waits for, and with
-//!   [`used_up`](Driver::used_up) that nothing is left of what was reported;
+//! - [`want`](Driver::want) and [`unwant`](Driver::unwant): which readiness a watcher's owner waits
+//!   for, and [`used_up`](Driver::used_up): that nothing is left of the readiness that was reported
+//!   to it;
 //! - [`wait`](Driver::wait): registers what has changed, spins or sleeps, and fetches a batch of events;
-//! - [`next_ready`](Driver::next_ready): the next event of that batch, and whose it is;
-//! - [`collect_from`](Driver::collect_from): takes what has come to the sources, one by one.
+//! - [`next_ready`](Driver::next_ready): the next event of that batch, and the owner it is for;
+//! - [`collect_from`](Driver::collect_from): collects the events that have come to the sources,
+//!   source by source.
 //!
-//! What was fetched stays here until it is handed out, whichever run asks for it, so that a run may be
-//! given up or nested at any event. A driver that [has news](Driver::has_news) does not sleep.
+//! Events that were fetched stay here until they are handed out, whichever run asks for them, so
+//! that a run may be given up or nested at any event. A driver that [has news](Driver::has_news)
+//! does not sleep.
 //!
 //! | | |
 //! | --- | --- |
 //! | `watchers.rs` | the table of watchers |
-//! | `registration.rs` | what watchers want, and what the poller is told of it |
-//! | `flow.rs` | connections whose bytes go one way |
+//! | `registration.rs` | the interest of watchers, and how the poller learns of it |
 //! | `calls.rs` | calls on sockets, which the simulated kernel may shorten or refuse |
-//! | `sources.rs` | what comes from other threads, signals, children and the ring |
+//! | `sources.rs` | events from other threads, signals, children and the ring |
 //! | `wait.rs` | spinning, sleeping, and recovering from a broken poller |
 
 mod calls;
-mod flow;
 mod registration;
 mod sources;
 mod wait;
 mod watchers;
 
 pub(crate) use sources::{Source, Sources};
+pub(crate) use wait::Waited;
 pub(crate) use watchers::{Owner, Pending};
 
 use crate::metrics::{IdleTime, Metrics, Waits};
-use crate::patience::{Patience, Spinning};
+use crate::patience::{Patience, Processor, Spinning, Way};
 use crate::poller::{Capability, Mechanism, Poller, Sim};
-use crate::probe::Probe;
+use crate::probe::Observed;
 use crate::readiness::Readiness;
+use crate::recorder::{self, Late, Offered};
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::signal::SignalSet;
 use blacklight_sys::{Errno, RawFd};
-use flow::Way;
+use std::sync::atomic::AtomicU32;
 use watchers::Watchers;
 
 /// Waits for the kernel and for other threads.
 #[derive(Debug)]
 pub(crate) struct Driver {
+    /// The probes that observe the loop. They are dropped before the sources: as long as the loop's
+    /// record exists, its readers may use the waker that it names.
+    pub(crate) observed: Option<Box<Observed>>,
+    /// The means to record the loop when a reader asks for it.
+    pub(crate) offered: Option<Box<Offered>>,
+    /// What is to be offered to the record once another thread has made it.
+    pub(crate) late: Option<Box<Late>>,
     poller: Poller,
     watchers: Watchers,
     pub(crate) sources: Sources,
@@ -58,7 +70,8 @@ pub(crate) struct Driver {
     waits: Waits,
     /// Whether an embedding program may wait for our descriptor.
     is_embedded: bool,
-    pub(crate) probe: Option<Box<dyn Probe>>,
+    /// Not zero if the loop is recorded, or is to be.
+    pub(crate) wanted: &'static AtomicU32,
 }
 
 impl Driver {
@@ -75,7 +88,10 @@ impl Driver {
             blocked_signals: None,
             waits: Waits::new()?,
             is_embedded: false,
-            probe: None,
+            observed: None,
+            offered: None,
+            late: None,
+            wanted: &recorder::UNWANTED,
         })
     }
 
@@ -166,9 +182,10 @@ impl Driver {
         self.waits.metrics.loop_count
     }
 
-    /// Counts a turn.
-    pub(crate) fn count_turn(&mut self) {
+    /// A turn begins to poll, which it may do several times. For the patience a turn ends here.
+    pub(crate) fn begin_poll(&mut self) {
         self.waits.metrics.loop_count += 1;
+        self.patience.end_turn();
     }
 
     /// Whether the descriptor can be watched at all.
@@ -201,7 +218,8 @@ impl Driver {
         }
     }
 
-    /// A run ends: senders and signal handlers wake whoever waits for our descriptor from now on.
+    /// A run ends: from now on senders and signal handlers wake a program that waits for our
+    /// descriptor.
     pub(crate) fn end_run(&mut self) {
         self.sources.rest();
     }
@@ -218,8 +236,10 @@ impl Driver {
         self.sources.receiver.mailbox.wake();
     }
 
-    /// Whether there is something to hand out that no wait would report again: what watchers have
-    /// left, pending callbacks, and what has come to the sources.
+    /// Whether the driver has something to hand out that no wait would report again: readiness that
+    /// watchers have left, pending callbacks, and events of the sources. Due timers, closing
+    /// handles and the stream in hand are the engine's to know
+    /// ([`Engine::has_undelivered`](crate::Engine::has_undelivered)).
     #[inline]
     pub(crate) fn has_news(&mut self) -> bool {
         self.watchers.has_left() || self.watchers.has_pending() || self.sources.forbid_sleep()
@@ -237,13 +257,14 @@ impl Driver {
         self.watchers.has_pending()
     }
 
-    /// The length of the queue of pending callbacks, those included that were taken back.
-    #[inline]
-    pub(crate) fn pending_len(&self) -> usize {
-        self.watchers.pending_len()
+    /// Begins a round of pending callbacks; whether there are any. Those that are queued meanwhile
+    /// wait for the next round.
+    pub(crate) fn begin_pending(&mut self) -> bool {
+        self.watchers.begin_pending()
     }
 
-    /// The next watcher whose owner is to be called outside of the poll phase, and why.
+    /// The next watcher of the round whose owner is to be called outside of the poll phase, and
+    /// why.
     pub(crate) fn next_pending(&mut self) -> Option<(u32, Owner, Pending)> {
         let (index, why) = self.watchers.next_pending()?;
         Some((index, self.watchers.slab[index].owner, why))

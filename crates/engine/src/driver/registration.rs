@@ -1,4 +1,4 @@
-//! What watchers want, and what the poller is told of it.
+//! The interest of watchers, and how the poller learns of it.
 //!
 //! The two are brought together lazily. Widening an interest waits until right before the next poll, so that
 //! stopping and starting again within a turn costs nothing. Narrowing waits until an event arrives that is not
@@ -9,7 +9,8 @@
 //! loop gains 10, 8 and 3 to 7 % by it at 1, 50 and 500 connections (docs/PERFORMANCE.md).
 
 use super::Driver;
-use super::watchers::{Owner, Pending, REMINDER, Reports, Watchers, stoppers};
+use super::watchers::{Owner, Pending, REMINDER, Reports, Watchers, stoppers, word};
+use crate::patience::{FlowChange, Way};
 use crate::poller::Capability;
 use crate::readiness::{Interest, Readiness};
 use crate::slab::NIL;
@@ -40,7 +41,7 @@ impl Driver {
         self.watchers.slab[index].fd
     }
 
-    /// What the watcher watches for.
+    /// The interest of the watcher.
     #[inline]
     pub(crate) fn wanted(&self, index: u32) -> Interest {
         self.watchers.slab[index].wanted
@@ -52,7 +53,7 @@ impl Driver {
         self.watchers.feed(index, why);
     }
 
-    /// Watches for `interest`, in place of what was watched for before. `EEXIST` if another
+    /// Watches for `interest`, in place of the interest before. `EEXIST` if another
     /// watcher has the descriptor.
     pub(crate) fn want_only(&mut self, index: u32, interest: Interest) -> Result<(), Errno> {
         debug_assert!(!interest.is_empty());
@@ -156,15 +157,13 @@ impl Driver {
             if !watcher.is_untold() {
                 continue;
             }
-            let (asked, trigger) = (watcher.asked(), watcher.trigger());
+            let asked = watcher.asked();
             let result = if watcher.current.is_empty() {
                 self.watchers.epochs = epoch;
                 watcher.epoch = epoch;
-                self.poller
-                    .add(watcher.fd, asked, trigger, data(index, epoch))
+                self.poller.add(watcher.registration(index, asked))
             } else {
-                let data = data(index, watcher.epoch);
-                self.poller.modify(watcher.fd, asked, trigger, data)
+                self.poller.modify(watcher.registration(index, asked))
             };
             watcher.is_doubtful = false;
             match result {
@@ -192,7 +191,7 @@ impl Driver {
         }
         if !events.is_empty() && !watcher.wanted.is_empty() {
             // The kernel may report a bare error or hang-up when all bytes have been read.
-            // The owner finds out by doing what it wanted to do. Only the kernel knows whether
+            // The owner finds out by trying to read or write. Only the kernel knows whether
             // there is urgent data.
             let wanted = watcher.wanted.without(Interest::PRIORITIZED);
             return Some((index, events | wanted.into()));
@@ -211,10 +210,10 @@ impl Driver {
             false => watcher.wanted,
         };
         if kept != watcher.current {
-            let trigger = watcher.trigger();
-            if (self.poller.modify(watcher.fd, kept, trigger, data)).is_ok() {
+            let kept_only = watcher.registration(index, kept);
+            if self.poller.modify(kept_only).is_ok() {
                 watcher.current = kept;
-                // The kernel reports again what there is of that.
+                // The kernel reports all of that anew that still holds.
                 watcher.left = Readiness::NONE;
             }
         }
@@ -256,17 +255,27 @@ impl Driver {
     pub(super) fn set_reports(&mut self, index: u32, reports: Reports) {
         let watcher = &mut self.watchers.slab[index];
         watcher.reports = reports;
-        // The kernel reports again what there is.
+        // The kernel reports all conditions anew that still hold.
         watcher.left = Readiness::NONE;
         if watcher.wanted.is_empty() {
             self.withdraw(index);
         } else if !watcher.current.is_empty() {
-            let (asked, trigger) = (watcher.asked(), watcher.trigger());
-            let data = data(index, watcher.epoch);
-            match (self.poller).modify(watcher.fd, asked, trigger, data) {
+            let asked = watcher.asked();
+            match self.poller.modify(watcher.registration(index, asked)) {
                 Ok(()) => watcher.current = asked,
                 Err(error) => self.watchers.feed(index, Pending::Refused(error)),
             }
+        }
+    }
+
+    /// The watcher's owner has transferred bytes.
+    #[inline]
+    pub(super) fn transferred(&mut self, index: u32, way: Way) {
+        let watcher = &mut self.watchers.slab[index];
+        match (watcher.flow.saw(way), watcher.reports) {
+            (Some(FlowChange::Begins), Reports::Edge) => self.set_reports(index, Reports::Flow),
+            (Some(FlowChange::Ends), Reports::Flow) => self.set_reports(index, Reports::Edge),
+            _ => {}
         }
     }
 
@@ -318,11 +327,13 @@ impl Driver {
     #[inline]
     pub(super) fn repeat_left(&mut self) {
         let Watchers { noted, slab, .. } = &mut self.watchers;
-        let count = noted.len().min(self.poller.room());
-        for index in noted.drain(..count) {
+        for _ in 0..self.poller.room() {
+            let Some(index) = noted.pop_front(slab) else {
+                break;
+            };
             let watcher = &mut slab[index];
             watcher.is_noted = false;
-            self.poller.push((REMINDER, data(index, watcher.epoch)));
+            self.poller.push((REMINDER, word(index, watcher.epoch)));
         }
     }
 
@@ -346,8 +357,4 @@ impl Driver {
         }
         Ok(())
     }
-}
-
-fn data(index: u32, epoch: u32) -> u64 {
-    (epoch as u64) << 32 | index as u64
 }

@@ -1,4 +1,4 @@
-//! Sources: where events come from that are no descriptors'.
+//! Sources of events other than descriptors.
 //!
 //! | source | events come from | they are collected into |
 //! | --- | --- | --- |
@@ -8,8 +8,9 @@
 //! | signals | the signal handler, through its inbox | `Signals` (`signal.rs`) |
 //! | exits | watchers of children and SIGCHLD, in the loop's own thread | `Processes` (`process.rs`) |
 //!
-//! Each answers three questions, and a new source is a new row in each of them: has it news ([`Sources::has_arrived`] and
-//! [`Sources::has_collected`]), collect ([`Sources::collect`]), next event ([`Engine::next_of`]).
+//! A new source is one more name in the list of [`Source`]s, and a row in each function that answers a question for all
+//! of them: has it news ([`Sources::has_arrived`] and [`Sources::has_collected`]), collect ([`Sources::collect`]), next
+//! event ([`Engine::next_of`]).
 //!
 //! Sources are handed out after the descriptors of a poll, in the order of [`Source`]. What arrives at a source after
 //! it was collected waits for the next turn.
@@ -23,40 +24,53 @@ use crate::signal::Signals;
 use crate::wakeup::Receiver;
 use blacklight_sys::Errno;
 
-/// The sources, in the order in which a turn hands out their events.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Source {
-    Pool,
-    Ring,
-    Asyncs,
-    Signals,
-    Exits,
-}
+/// Makes all that depends on which sources there are of one list.
+macro_rules! sources {
+    ($($source:ident),+) => {
+        /// The sources, in the order in which a turn hands out their events.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub(crate) enum Source {
+            $($source),+
+        }
 
-/// Asks all sources until one says yes. The compiler sees the source of each question.
-macro_rules! any {
-    ($ask:expr) => {
-        $ask(Source::Pool)
-            || $ask(Source::Ring)
-            || $ask(Source::Asyncs)
-            || $ask(Source::Signals)
-            || $ask(Source::Exits)
+        impl Source {
+            const ALL: &[Source] = &[$(Source::$source),+];
+
+            /// Asks all sources until one says yes. The compiler sees the source of each question.
+            #[inline(always)]
+            fn any(mut ask: impl FnMut(Source) -> bool) -> bool {
+                $(ask(Source::$source))||+
+            }
+
+            /// Does something with all sources. The compiler sees the source each time.
+            #[inline(always)]
+            fn each(mut act: impl FnMut(Source)) {
+                $(act(Source::$source);)+
+            }
+        }
     };
 }
 
+sources!(Pool, Ring, Asyncs, Signals, Exits);
+
 impl Source {
-    pub(crate) const FIRST: Source = Source::Pool;
+    pub(crate) const FIRST: Source = Source::ALL[0];
 
     /// The source that comes after this one.
     #[inline]
     pub(crate) fn following(self) -> Option<Source> {
-        match self {
-            Source::Pool => Some(Source::Ring),
-            Source::Ring => Some(Source::Asyncs),
-            Source::Asyncs => Some(Source::Signals),
-            Source::Signals => Some(Source::Exits),
-            Source::Exits => None,
-        }
+        Source::ALL.get(self as usize + 1).copied()
+    }
+
+    /// Whether its events come through the mailbox.
+    fn is_mail(self) -> bool {
+        matches!(self, Source::Pool | Source::Asyncs)
+    }
+
+    /// Whether a wait counts all that has come to it as one event. Completions are counted one by one
+    /// when they are collected, and exits have been counted as signals or events of descriptors.
+    fn is_counted_by_wait(self) -> bool {
+        matches!(self, Source::Asyncs | Source::Signals)
     }
 }
 
@@ -86,7 +100,7 @@ impl Sources {
             Source::Pool => self.receiver.mailbox.has_completed(),
             Source::Ring => self.ring.has_completed(),
             Source::Asyncs => self.receiver.mailbox.has_sends(),
-            Source::Signals => self.signals.has_pending(),
+            Source::Signals => self.signals.has_caught(),
             // The loop itself finds out that a child has ended.
             Source::Exits => false,
         }
@@ -104,8 +118,8 @@ impl Sources {
         }
     }
 
-    /// Takes what has come to a source so far. The events of the pool and of the ring are counted here, one by one;
-    /// those of the others were counted by the wait.
+    /// Takes what has come to a source so far. Counts the events that the wait [has
+    /// not](Source::is_counted_by_wait).
     #[inline(always)]
     fn collect(&mut self, source: Source, waits: &mut Waits) {
         match source {
@@ -125,7 +139,7 @@ impl Sources {
     /// See [`Driver::collect_from`](super::Driver::collect_from).
     pub(super) fn collect_from(&mut self, first: Source, waits: &mut Waits) -> Option<Source> {
         let mut found = None;
-        let _ = any!(|source| {
+        Source::any(|source| {
             if first <= source {
                 self.collect(source, waits);
                 found = self.has_collected(source).then_some(source);
@@ -138,13 +152,25 @@ impl Sources {
     /// Whether something has come from outside of the loop.
     #[inline]
     pub(super) fn have_arrivals(&mut self) -> bool {
-        any!(|source| self.has_arrived(source))
+        Source::any(|source| self.has_arrived(source))
+    }
+
+    /// The events that a wait counts of what has come from outside of the loop.
+    #[inline(always)]
+    pub(super) fn count_arrivals(&mut self) -> usize {
+        let mut events = 0;
+        Source::each(|source| {
+            if source.is_counted_by_wait() && self.has_arrived(source) {
+                events += 1;
+            }
+        });
+        events
     }
 
     /// Whether there is something to hand out.
     #[inline]
     pub(crate) fn have_news(&mut self) -> bool {
-        any!(|source| self.has_arrived(source) || self.has_collected(source))
+        Source::any(|source| self.has_arrived(source) || self.has_collected(source))
     }
 
     /// Whether there is something to hand out, as far as the loop must find out by itself before it sleeps. What
@@ -152,16 +178,21 @@ impl Sources {
     /// ([`Receiver::fall_asleep`]).
     #[inline]
     pub(super) fn forbid_sleep(&mut self) -> bool {
-        any!(|source| {
-            let is_mail = matches!(source, Source::Pool | Source::Asyncs);
-            self.has_collected(source) || !is_mail && self.has_arrived(source)
+        Source::any(|source| {
+            self.has_collected(source) || !source.is_mail() && self.has_arrived(source)
         })
     }
 
-    /// A run ends: what has arrived must be heard of by whoever waits for our descriptor.
+    /// A run ends: if something has arrived, makes our descriptor readable, since a program may
+    /// wait for it.
     pub(super) fn rest(&mut self) {
-        self.receiver.rest();
-        self.signals.rest();
+        Source::each(|source| match source {
+            // The mailbox is that of the asyncs as well.
+            Source::Pool => self.receiver.rest(),
+            Source::Signals => self.signals.rest(),
+            // The kernel signals the waker for the ring, and exits are found in a turn.
+            Source::Ring | Source::Asyncs | Source::Exits => {}
+        });
     }
 }
 

@@ -1,10 +1,8 @@
 //! Waiting: spinning, sleeping, and recovering from a broken poller.
 
 use super::Driver;
-use super::sources::Sources;
-use crate::mailbox::Mailbox;
-use crate::patience::{Awaited, Awaits, Clocks, Expected};
-use crate::poller::{Capability, Poller};
+use crate::patience::{Awaits, Clocks, Processor, Spin};
+use crate::poller::Capability;
 use crate::pool::Pool;
 use crate::probe::Boundary;
 use blacklight_sys::{Errno, Timeout, clock};
@@ -13,123 +11,70 @@ use blacklight_sys::{Errno, Timeout, clock};
 /// poller costs no more than a little latency.
 const BROKEN_POLLER_NS: u64 = 1_000_000;
 
-/// Looks for something in the mailbox.
-struct Mail<'a> {
-    poller: &'a mut Poller,
-    mailbox: &'a Mailbox,
-}
-
-impl Awaited for Mail<'_> {
-    #[inline]
-    fn is_ready(&mut self) -> bool {
-        !self.mailbox.is_empty()
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.poller.now_ns()
-    }
-
-    #[inline]
-    fn pause(&mut self) {
-        self.poller.pause();
-    }
-}
-
-/// Looks for events of descriptors, and for what comes to sources meanwhile.
-struct Io<'a> {
-    poller: &'a mut Poller,
-    sources: &'a mut Sources,
-    /// How many events the last look has found.
-    found: Result<usize, Errno>,
-}
-
-impl Awaited for Io<'_> {
-    #[inline]
-    fn is_ready(&mut self) -> bool {
-        self.found = self.poller.look();
-        self.found != Ok(0) || self.sources.have_arrivals()
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.poller.now_ns()
-    }
-
-    #[inline]
-    fn pause(&mut self) {
-        self.poller.pause();
-    }
+/// Why a wait has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waited {
+    /// Something has happened, or the time is over.
+    Done,
+    /// Nothing has happened, but [a reader has asked](Driver::is_asked) for something.
+    IsAsked,
 }
 
 impl Driver {
     /// Waits until something happens, for as long after the cached time as `timeout` allows, and
     /// fetches a batch of events. Does not sleep if there is [news](Driver::has_news).
-    pub(crate) fn wait(&mut self, mut timeout: Timeout) {
+    pub(crate) fn wait(&mut self, mut timeout: Timeout) -> Waited {
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
-        let expected = self.patience.end_turn();
         self.keep_rest();
         loop {
             self.flush();
             if timeout != Some(0) && self.has_news() {
                 timeout = Some(0);
             }
-            if timeout != Some(0)
-                && let Some(deadline_ns) = deadline_ns
-            {
+            if timeout != Some(0) {
                 // The cached time is that before the callbacks of this turn.
-                timeout = Some(deadline_ns.saturating_sub(self.poller.now_ns()));
+                timeout = self.time_left(deadline_ns);
             }
             let is_idle = self.poller.is_idle() && !self.sources.receiver.signalled;
             if timeout == Some(0) && is_idle {
                 // Nothing is watched: there is no reason to ask the kernel.
                 self.poller.clear();
                 self.waits.slept = false;
-                return;
+                return Waited::Done;
             }
-            self.spin_or_sleep(&mut timeout, deadline_ns, expected, is_idle);
+            self.spin_or_sleep(&mut timeout, deadline_ns, is_idle);
             self.repeat_left();
             let has_come = self.count_arrivals();
             if has_come || timeout == Some(0) {
-                return;
+                return Waited::Done;
             }
             if deadline_ns.is_some_and(|deadline_ns| self.now_ns >= deadline_ns) {
-                return;
+                return Waited::Done;
+            }
+            if self.is_asked() {
+                return Waited::IsAsked;
             }
         }
     }
 
     /// Asks the poller, after spinning if that is expected to pay. The time-out becomes zero if the
     /// loop must not sleep after all.
-    fn spin_or_sleep(
-        &mut self,
-        timeout: &mut Timeout,
-        deadline_ns: Option<u64>,
-        expected: Expected,
-        is_idle: bool,
-    ) {
-        let spin = match timeout {
-            Some(0) => None,
-            _ => self.spin_for_mail(),
-        };
-        let has_mail = spin == Some(true);
-        if spin == Some(false)
-            && let Some(deadline_ns) = deadline_ns
+    fn spin_or_sleep(&mut self, timeout: &mut Timeout, deadline_ns: Option<u64>, is_idle: bool) {
+        let mut has_mail = false;
+        if *timeout != Some(0)
+            && let Some(found) = self.spin_for_mail()
         {
-            // The time of a spin in vain is not waited again.
-            *timeout = Some(deadline_ns.saturating_sub(self.poller.now_ns()));
+            has_mail = found;
+            *timeout = self.time_left(deadline_ns);
         }
-        let may_spin = *timeout != Some(0)
-            && expected != Expected::Anything
+        if *timeout != Some(0)
             && !has_mail
-            && self.poller.can(Capability::CheapLooks);
-        if may_spin {
-            if self.spin_for_io(*timeout, expected) {
+            && let Some(found) = self.spin_for_io(*timeout)
+        {
+            if found {
                 return;
             }
-            if let Some(deadline_ns) = deadline_ns {
-                *timeout = Some(deadline_ns.saturating_sub(self.now_ns));
-            }
+            *timeout = self.time_left(deadline_ns);
         }
         if *timeout != Some(0) && !self.sources.receiver.fall_asleep() {
             *timeout = Some(0);
@@ -148,79 +93,82 @@ impl Driver {
         }
     }
 
-    /// Counts what the wait has brought; whether it has brought anything. Completions of
-    /// requests are counted one by one when they are collected.
+    /// Counts the events that the wait has brought, and returns whether there are any. Completions
+    /// of requests are counted one by one when they are collected.
     #[inline(always)]
     fn count_arrivals(&mut self) -> bool {
         let receiver = &mut self.sources.receiver;
         receiver.had_sends = receiver.mailbox.has_sends();
-        let sends = usize::from(receiver.had_sends);
-        let signals = usize::from(self.sources.signals.has_pending());
-        let events = self.poller.len() + sends + signals;
+        let events = self.poller.len() + self.sources.count_arrivals();
         self.waits.count(events as u64);
         events > 0 || self.sources.have_arrivals()
     }
 
-    /// Spins for a send or a completion if one is to be expected, since requests are in progress or the last
-    /// wait has brought sends, and if the loop's patience allows it. If it has spun, returns whether
-    /// something has come meanwhile.
+    /// How long it is until the deadline.
+    #[inline]
+    fn time_left(&self, deadline_ns: Option<u64>) -> Timeout {
+        deadline_ns.map(|deadline_ns| deadline_ns.saturating_sub(self.poller.now_ns()))
+    }
+
+    /// Spins for a send or a completion if the loop's patience plans that. If it has spun, returns
+    /// whether something has come meanwhile.
     #[inline]
     fn spin_for_mail(&mut self) -> Option<bool> {
         let receiver = &self.sources.receiver;
-        match receiver.requests > 0 || receiver.had_sends {
-            true => self.spin_for_expected_mail(),
-            false => None,
+        let waits_for_pool = receiver.requests > 0;
+        if !self.poller.may_spin_for_mail(waits_for_pool) || !receiver.mailbox.is_empty() {
+            return None;
         }
+        let awaits = match waits_for_pool {
+            true => Awaits::Pool(Pool::get()?.workers()),
+            false => Awaits::Send {
+                was_sent_to: receiver.had_sends,
+            },
+        };
+        let spin = self.patience.plan(awaits)?;
+        Some(self.run_for_mail(spin))
     }
 
     #[inline(never)]
-    fn spin_for_expected_mail(&mut self) -> Option<bool> {
-        let requests = self.sources.receiver.requests;
-        let mailbox = &self.sources.receiver.mailbox;
-        if !self.poller.may_spin_for_mail(requests > 0) || !mailbox.is_empty() {
-            return None;
-        }
-        let awaits = match requests {
-            0 => Awaits::Send,
-            _ => Awaits::Pool(Pool::get()?.workers()),
-        };
-        let spin = self.patience.plan(awaits)?;
+    fn run_for_mail(&mut self, spin: Spin<'_>) -> bool {
         self.cross(Boundary::SpinBegins);
-        let spun = spin.run(&mut Mail {
-            poller: &mut self.poller,
-            mailbox: &self.sources.receiver.mailbox,
-        });
+        let mailbox = &self.sources.receiver.mailbox;
+        let spun = spin.run_on(&mut self.poller, |_| !mailbox.is_empty());
         self.patience.learn(&spun, spun.is_ready);
         let found = spun.is_ready;
         self.cross(Boundary::SpinEnds { found });
-        Some(found)
+        found
     }
 
-    /// Spins for descriptors if the loop's patience allows it. Returns whether the poller has been asked
-    /// and there is something.
+    /// Spins for descriptors if the loop's patience plans that. If it has spun, returns whether the
+    /// poller has been asked and there is something.
+    #[inline]
+    fn spin_for_io(&mut self, timeout: Timeout) -> Option<bool> {
+        let looks_are_cheap = || self.poller.can(Capability::CheapLooks);
+        let spin = self.patience.plan_for_io(timeout, looks_are_cheap)?;
+        Some(self.run_for_io(spin))
+    }
+
     #[inline(never)]
-    fn spin_for_io(&mut self, timeout: Timeout, expected: Expected) -> bool {
-        let Some(spin) = self.patience.plan(Awaits::Io(expected, timeout)) else {
-            return false;
-        };
+    fn run_for_io(&mut self, spin: Spin<'static>) -> bool {
         self.cross(Boundary::SpinBegins);
         if self.waits.is_timed {
-            self.waits.idle_time.enter(self.poller.now_ns());
+            self.waits.enter(self.poller.now_ns());
         }
-        let mut io = Io {
-            poller: &mut self.poller,
-            sources: &mut self.sources,
-            found: Ok(0),
-        };
-        let spun = spin.run(&mut io);
+        let mut looked = Ok(0);
+        let sources = &mut self.sources;
+        let spun = spin.run_on(&mut self.poller, |poller| {
+            looked = poller.look();
+            looked != Ok(0) || sources.have_arrivals()
+        });
         // A poller that fails is replaced when it is asked to sleep.
-        let found = spun.is_ready && io.found.is_ok();
+        let found = spun.is_ready && looked.is_ok();
         self.patience.learn(&spun, found);
         self.update_time();
         if self.waits.is_timed {
-            self.waits.idle_time.leave(self.now_ns);
+            self.waits.leave(self.now_ns);
         }
-        self.cross(Boundary::SpinEnds { found });
+        self.cross_now(Boundary::SpinEnds { found });
         self.waits.slept = !spun.was_ready;
         self.sources.receiver.signalled &= !found;
         found
@@ -239,10 +187,10 @@ impl Driver {
         let sleeps = timeout != Some(0);
         let is_timed = self.waits.is_timed && sleeps;
         if is_timed {
-            self.waits.idle_time.enter(self.poller.now_ns());
+            self.waits.enter(self.poller.now_ns());
         }
-        let is_sampled =
-            sleeps && self.poller.can(Capability::CheapLooks) && self.patience.samples_sleep();
+        let looks_are_cheap = || self.poller.can(Capability::CheapLooks);
+        let is_sampled = sleeps && self.patience.samples_sleep(looks_are_cheap);
         let before = is_sampled.then(|| self.clocks());
         if sleeps {
             self.cross(Boundary::SleepBegins { timeout });
@@ -250,7 +198,7 @@ impl Driver {
         let result = self.poller.wait(timeout, self.blocked_signals.as_ref());
         self.update_time();
         if sleeps {
-            self.cross(Boundary::SleepEnds);
+            self.cross_now(Boundary::SleepEnds);
         }
         if let Some(before) = before {
             let after = self.clocks();
@@ -262,7 +210,7 @@ impl Driver {
             self.recover();
         }
         match is_timed {
-            true => self.waits.idle_time.has_slept_until(self.now_ns),
+            true => self.waits.leave(self.now_ns),
             false => sleeps,
         }
     }

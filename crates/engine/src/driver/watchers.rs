@@ -14,16 +14,19 @@
 //! ([`Reports`]). What the kernel has then reported and the owner has not used up is kept in the
 //! watcher, as `left`, and is reported to the owner again in every turn as long as it is wanted.
 
-use super::flow::Flow;
+use crate::list::{Links, List, Rounds, linked};
+use crate::patience::Flow;
+use crate::poller::Registration;
 use crate::readiness::{Interest, Readiness, Trigger};
 use crate::slab::{NIL, Slab};
 use blacklight_sys::{Errno, RawFd};
-use std::collections::VecDeque;
 
-/// What an event reports that repeats what a watcher has left.
+/// The readiness of an event that only reminds a watcher of what it has left. The kernel never
+/// reports an empty set.
 pub(super) const REMINDER: Readiness = Readiness::NONE;
 
-/// What every edge-triggered watcher asks for too: conditions that end a read before all bytes are read.
+/// The conditions that end a read before all bytes are read. Every edge-triggered watcher asks for
+/// them too, so that it learns of them.
 pub(super) fn stoppers() -> Interest {
     Interest::DISCONNECT | Interest::PRIORITIZED
 }
@@ -58,7 +61,8 @@ pub(super) enum Reports {
     Level,
     /// When it begins.
     Edge,
-    /// As `Level`, for an edge-triggered watcher whose bytes go one way for now; see `flow.rs`.
+    /// As `Level`, for an edge-triggered watcher whose bytes go one way for now; see
+    /// `patience/flow.rs`.
     Flow,
     /// Once, since there is one event to report. Mechanisms that cannot do that report it in every wait.
     Once,
@@ -70,20 +74,35 @@ pub(super) struct Watcher {
     pub(super) owner: Owner,
     pub(super) wanted: Interest,
     pub(super) current: Interest,
-    /// What has been reported and not used up, if the kernel does not report it again.
+    /// The readiness that was reported and not used up, if the kernel does not report it again.
     pub(super) left: Readiness,
     pub(super) reports: Reports,
     pub(super) flow: Flow,
     /// In the list of watchers that may have something left.
     pub(super) is_noted: bool,
+    noted: Links,
     /// The descriptor may stand for another file than the one that the poller knows.
     pub(super) is_doubtful: bool,
     pub(super) epoch: u32,
     /// Its place in the queue of changes, or `NIL`.
     pub(super) queued: u32,
-    /// Why it is in the queue of pending callbacks; `None` if it is not, or no longer for anything.
-    pending: Option<Pending>,
+    fed: Fed,
 }
+
+/// Whether a watcher is in the list of pending callbacks, and where.
+#[derive(Debug)]
+struct Fed {
+    why: Option<Pending>,
+    links: Links,
+}
+
+linked!(Watcher, fed.links);
+
+/// Marks the list of watchers that may have something left.
+#[derive(Debug)]
+pub(super) struct Noted;
+
+linked!(Watcher, noted, Noted);
 
 #[derive(Debug)]
 pub(super) struct Watchers {
@@ -92,18 +111,21 @@ pub(super) struct Watchers {
     pub(super) by_fd: Vec<u32>,
     /// Watchers whose wanted interest the poller has to hear of.
     pub(super) changes: Vec<u32>,
-    /// Watchers whose owners are to be called outside of the poll phase. Some may have been taken back
-    /// since, and stand here for nothing.
-    pending: VecDeque<u32>,
-    /// How many of them have not been taken back.
-    fed: usize,
+    /// Watchers whose owners are to be called outside of the poll phase.
+    pending: Rounds,
     /// Watchers that may have something left.
-    pub(super) noted: Vec<u32>,
+    pub(super) noted: List<Noted>,
     pub(super) epochs: u32,
 }
 
+/// The word that goes to the poller with a registration.
+pub(super) fn word(index: u32, epoch: u32) -> u64 {
+    (epoch as u64) << 32 | index as u64
+}
+
 impl Watcher {
-    /// What the kernel is asked for on the watcher's behalf.
+    /// The interest that the poller registers for the watcher. An edge-triggered one asks for more
+    /// than it wants, so that it need not be registered anew when it wants that.
     pub(super) fn asked(&self) -> Interest {
         let reading = Interest::READABLE | stoppers();
         match self.reports {
@@ -113,16 +135,23 @@ impl Watcher {
         }
     }
 
-    /// When the kernel is to report it.
-    pub(super) fn trigger(&self) -> Trigger {
-        match self.reports {
+    /// The registration of this watcher for an interest. Its word is the watcher's index and epoch.
+    pub(super) fn registration(&self, index: u32, interest: Interest) -> Registration {
+        let trigger = match self.reports {
             Reports::Edge => Trigger::Edge,
             Reports::Once => Trigger::Once,
             Reports::Level | Reports::Flow => Trigger::Level,
+        };
+        Registration {
+            fd: self.fd,
+            interest,
+            trigger,
+            data: word(index, self.epoch),
         }
     }
 
-    /// Whether what the kernel has reported is kept here, since the kernel does not repeat it.
+    /// Whether readiness is kept here once it is reported, since the kernel does not report it
+    /// again.
     pub(super) fn keeps_left(&self) -> bool {
         matches!(self.reports, Reports::Edge | Reports::Once)
     }
@@ -147,15 +176,14 @@ impl Watchers {
             slab: Slab::new(),
             by_fd: Vec::new(),
             changes: Vec::new(),
-            pending: VecDeque::new(),
-            fed: 0,
-            noted: Vec::new(),
+            pending: Rounds::EMPTY,
+            noted: List::EMPTY,
             epochs: 0,
         }
     }
 
     pub(super) fn has_pending(&self) -> bool {
-        self.fed != 0
+        !self.pending.is_empty()
     }
 
     /// Whether the poller has still to be told of something that is wanted.
@@ -164,20 +192,12 @@ impl Watchers {
         self.changes.iter().any(is_untold)
     }
 
-    pub(super) fn pending_len(&self) -> usize {
-        self.pending.len()
-    }
-
     /// A new, stopped watcher. Its descriptor may come later and be −1 until then.
     pub(super) fn insert(&mut self, fd: RawFd, owner: Owner) -> Result<u32, Errno> {
-        // Room for every watcher once: what starting, stopping and feeding need later.
+        // Room for every watcher once: what starting and stopping need later.
         let watchers = self.slab.capacity() + 1;
         self.changes
             .try_reserve(watchers.saturating_sub(self.changes.len()))?;
-        self.pending
-            .try_reserve(watchers.saturating_sub(self.pending.len()))?;
-        self.noted
-            .try_reserve(watchers.saturating_sub(self.noted.len()))?;
         let watcher = Watcher {
             fd,
             owner,
@@ -187,10 +207,14 @@ impl Watchers {
             reports: Reports::Level,
             flow: Flow::default(),
             is_noted: false,
+            noted: Links::NONE,
             is_doubtful: false,
             epoch: 0,
             queued: NIL,
-            pending: None,
+            fed: Fed {
+                why: None,
+                links: Links::NONE,
+            },
         };
         Ok(self.slab.insert(watcher)?.index)
     }
@@ -228,7 +252,7 @@ impl Watchers {
     #[inline]
     pub(super) fn note(&mut self, index: u32) {
         if !std::mem::replace(&mut self.slab[index].is_noted, true) {
-            self.noted.push(index);
+            self.noted.push_back(&mut self.slab, index);
         }
     }
 
@@ -249,7 +273,8 @@ impl Watchers {
         self.slab[index].keeps_left().then_some(index)
     }
 
-    /// Remembers what the kernel has reported, and returns all that has not been used up.
+    /// Remembers a readiness that the kernel has reported, and returns all that has not been used
+    /// up.
     #[inline]
     pub(super) fn add_left(&mut self, index: u32, ready: Readiness) -> Readiness {
         self.note(index);
@@ -263,12 +288,13 @@ impl Watchers {
     #[inline]
     pub(super) fn has_left(&mut self) -> bool {
         let Watchers { noted, slab, .. } = self;
-        if !noted.is_empty() {
-            noted.retain(|&index| {
-                let watcher = &mut slab[index];
-                watcher.is_noted = watcher.has_left();
-                watcher.is_noted
-            });
+        let mut at = noted.first();
+        while let Some(index) = at {
+            at = noted.behind(slab, index);
+            if !slab[index].has_left() {
+                slab[index].is_noted = false;
+                noted.remove(slab, index);
+            }
         }
         !noted.is_empty()
     }
@@ -277,20 +303,19 @@ impl Watchers {
     /// not replaced by another reason.
     #[inline]
     pub(super) fn feed(&mut self, index: u32, why: Pending) {
-        let pending = &mut self.slab[index].pending;
-        if matches!(pending, Some(Pending::Refused(_))) {
+        let fed = &mut self.slab[index].fed;
+        if matches!(fed.why, Some(Pending::Refused(_))) {
             return;
         }
-        if pending.replace(why).is_none() {
-            self.pending.push_back(index);
-            self.fed += 1;
+        if fed.why.replace(why).is_none() {
+            self.pending.push_back(&mut self.slab, index);
         }
     }
 
     /// Takes [`feed`](Watchers::feed) back.
     pub(super) fn unfeed(&mut self, index: u32) {
-        if self.slab[index].pending.take().is_some() {
-            self.fed -= 1;
+        if self.slab[index].fed.why.take().is_some() {
+            self.pending.remove(&mut self.slab, index);
         }
     }
 
@@ -319,18 +344,22 @@ impl Watchers {
                 self.slab[moved].queued = place;
             }
         }
+        if self.slab[index].is_noted {
+            self.noted.remove(&mut self.slab, index);
+        }
         self.slab.remove(index);
     }
 
-    /// Takes the next watcher whose owner is to be called.
+    /// Begins a round of pending callbacks; whether there are any.
+    pub(super) fn begin_pending(&mut self) -> bool {
+        self.pending.begin()
+    }
+
+    /// Takes the next watcher of the round.
     #[inline]
     pub(super) fn next_pending(&mut self) -> Option<(u32, Pending)> {
-        while let Some(index) = self.pending.pop_front() {
-            if let Some(why) = self.slab[index].pending.take() {
-                self.fed -= 1;
-                return Some((index, why));
-            }
-        }
-        None
+        let index = self.pending.next(&mut self.slab)?;
+        let why = self.slab[index].fed.why.take()?;
+        Some((index, why))
     }
 }

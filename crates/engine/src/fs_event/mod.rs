@@ -63,7 +63,7 @@ impl Change {
     }
 }
 
-/// What a started handle watches.
+/// The file or tree that a started handle watches.
 #[derive(Debug)]
 struct Monitor {
     token: Token,
@@ -111,9 +111,9 @@ pub(crate) struct FsEvents {
     next_target: usize,
     /// To be delivered before anything else.
     reports: VecDeque<Report>,
-    /// Entries that listings have found in watched directories, by watch. The kernel's records of
+    /// Entries that listings have found in watched directories, by node. The kernel's records of
     /// the same entries have passed once `bytes_read` reaches `found_until`.
-    found: HashMap<i32, HashSet<Vec<u8>>>,
+    found: HashMap<u32, HashSet<Vec<u8>>>,
     found_until: u64,
     bytes_read: u64,
     /// The name that belongs to the event delivered last.
@@ -122,6 +122,14 @@ pub(crate) struct FsEvents {
 }
 
 impl FsEvents {
+    /// The path that a handle watches, as the program has given it.
+    pub(crate) fn path(&self, monitor: u32) -> &str {
+        match monitor {
+            NIL => "",
+            monitor => self.monitors[monitor].path().to_str().unwrap_or_default(),
+        }
+    }
+
     pub(crate) fn new() -> FsEvents {
         FsEvents {
             files: None,
@@ -397,9 +405,12 @@ impl FsEvents {
             // The parent directory reports a change of a directory inside the tree, by name.
             return is_root && !changes.is_end_of_watch();
         }
-        let was_found = (changes.is_creation() || changes.is_departure())
-            && self.was_found(record.wd, record.name);
-        if changes.is_directory() && changes.is_departure() {
+        let was_found =
+            (changes.is_creation() || changes.is_departure()) && self.was_found(node, record.name);
+        if changes.is_directory()
+            && changes.is_departure()
+            && !self.is_there_again(node, record.name)
+        {
             self.drop_child(node, record.name);
         }
         if changes.is_creation() && was_found {
@@ -434,7 +445,7 @@ impl FsEvents {
 impl Engine {
     /// Makes a file system event handle.
     pub fn fs_event_init(&mut self, token: Token) -> Result<Key, Errno> {
-        self.handles.insert(Kind::FsEvent(NIL), token)
+        self.make_handle(Kind::FsEvent(NIL), token)
     }
 
     fn fs_event_monitor(&self, index: u32) -> Result<u32, Errno> {

@@ -8,7 +8,9 @@
 //! No created entry is missed, since a directory is watched first and listed after. An entry that
 //! is created between the two is found twice, by the listing and by the kernel's record. `found`
 //! remembers the listing so that the record is not reported. That is exact: a listed name can be
-//! created again only after it was removed, and the removal has a record, too.
+//! created again only after it was removed, and the removal has a record, too. It is remembered for
+//! the node whose directory was listed: other monitors of the same directory have listed it at other
+//! moments, or not at all.
 //!
 //! A directory that moves inside a tree is dropped at its old place and explored at its new one.
 
@@ -45,7 +47,7 @@ pub(super) struct Node {
     children: HashMap<Vec<u8>, u32>,
 }
 
-/// What to do with the entries that a listing finds.
+/// How the entries that a listing finds are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Explore {
     /// They existed before the monitor: nothing is reported.
@@ -86,12 +88,14 @@ impl FsEvents {
         let Watch { wd, first, .. } = self.watches[watch];
         if first == NIL {
             self.watches.remove(watch);
-            self.end_wd(wd);
+            // Not if a fork has given the number to another watch.
+            if self.by_wd.get(&wd) == Some(&watch) {
+                self.end_wd(wd);
+            }
         }
     }
 
     fn end_wd(&mut self, wd: i32) {
-        self.found.remove(&wd);
         if wd != -1 {
             self.by_wd.remove(&wd);
             self.files().unwatch(wd);
@@ -102,7 +106,11 @@ impl FsEvents {
     pub(super) fn watch_ended(&mut self, watch: u32) {
         let wd = std::mem::replace(&mut self.watches[watch].wd, -1);
         self.by_wd.remove(&wd);
-        self.found.remove(&wd);
+        let mut node = self.watches[watch].first;
+        while node != NIL {
+            self.found.remove(&node);
+            node = self.nodes[node].next;
+        }
     }
 
     /// Makes a node for a watch, at the end of its list.
@@ -214,6 +222,7 @@ impl FsEvents {
                 self.detach(child);
                 self.nodes[child].next = std::mem::replace(&mut left, child);
             }
+            self.found.remove(&gone);
             self.nodes.remove(gone);
         }
     }
@@ -232,6 +241,24 @@ impl FsEvents {
         if let Some(&child) = self.nodes[node].children.get(name) {
             self.drop_node(child);
         }
+    }
+
+    /// Whether the directory that a node knows by this name is there, so that a record of a departure is
+    /// of another one, which had the name before.
+    pub(super) fn is_there_again(&self, node: u32, name: &[u8]) -> bool {
+        let Some(&child) = self.nodes[node].children.get(name) else {
+            return false;
+        };
+        let wd = c_string(name).and_then(|name| {
+            let folder = self.open_folder(node)?.enter(&name)?;
+            self.files().watch_folder(&folder)
+        });
+        let Ok(wd) = wd else { return false };
+        let watch = self.by_wd.get(&wd);
+        if watch.is_none() {
+            self.files().unwatch(wd);
+        }
+        watch == Some(&self.nodes[child].watch)
     }
 
     /// Writes the name of an entry of a node's directory, relative to the root, into `path`.
@@ -408,11 +435,11 @@ impl FsEvents {
 
     /// The node through which a watch serves a monitor.
     fn node_of(&self, wd: i32, monitor: u32) -> Option<u32> {
-        let watch = *self.by_wd.get(&wd)?;
-        let next = |&node: &u32| Some(self.nodes[node].next);
-        std::iter::successors(Some(self.watches[watch].first), next)
-            .take_while(|&node| node != NIL)
-            .find(|&node| self.nodes[node].monitor == monitor)
+        let mut node = self.watches[*self.by_wd.get(&wd)?].first;
+        while node != NIL && self.nodes[node].monitor != monitor {
+            node = self.nodes[node].next;
+        }
+        (node != NIL).then_some(node)
     }
 
     /// Whether a node is `other` or below it.
@@ -425,10 +452,9 @@ impl FsEvents {
 
     /// Queues the report of an entry that a listing has found.
     fn report_found(&mut self, node: u32, name: &[u8]) -> Result<(), Errno> {
-        let watch = self.nodes[node].watch;
-        if watch != NIL {
+        if self.is_watched(node) {
             self.found.try_reserve(1)?;
-            let found = self.found.entry(self.watches[watch].wd).or_default();
+            let found = self.found.entry(node).or_default();
             found.try_reserve(1)?;
             found.insert(copied(name)?);
         }
@@ -436,10 +462,10 @@ impl FsEvents {
         Ok(())
     }
 
-    /// Whether a listing has found the entry already. True once for each finding.
-    pub(super) fn was_found(&mut self, wd: i32, name: &[u8]) -> bool {
+    /// Whether a listing of a node's directory has found the entry already. True once for each finding.
+    pub(super) fn was_found(&mut self, node: u32, name: &[u8]) -> bool {
         self.found
-            .get_mut(&wd)
+            .get_mut(&node)
             .is_some_and(|found| found.remove(name))
     }
 

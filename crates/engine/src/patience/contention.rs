@@ -33,7 +33,7 @@ const REQUEST_NS: u64 = 100_000;
 /// The longest that a processor is taken to have been kept. The machine may have been suspended.
 const MAX_KEPT_NS: u64 = 20_000_000;
 
-/// What is known in this process.
+/// The contention that this process has seen.
 static CONTENTION: Contention = Contention {
     until_ns: AtomicU64::new(0),
 };

@@ -1,4 +1,4 @@
-//! The policy of spinning: whether a thread spins before it sleeps, and for how long.
+//! The policy of waiting: whether a thread spins before it sleeps, and for how long.
 //!
 //! Sleeping and being woken costs two threads several microseconds. Where the awaited event comes
 //! sooner than that, polling for it in a loop (*spinning*) saves both threads the cost, and the
@@ -6,20 +6,35 @@
 //! it has observed. It decides for a loop that waits for its mailbox, for the pool or for descriptors, and for
 //! a worker of the pool that waits for the next request.
 //!
-//! The rest of the engine knows four calls and one answer:
+//! A thread asks its patience:
 //!
-//! - [`saw_read`](Patience::saw_read) and [`saw_write`](Patience::saw_write): a stream has transferred bytes;
-//! - [`plan`](Patience::plan): the thread is about to sleep. The answer is a [`Spin`] to be run first, or `None`;
-//! - [`learn`](Patience::learn): how that spin ended;
-//! - [`samples_sleep`](Patience::samples_sleep) and [`slept`](Patience::slept): what a sleep has cost.
+//! - [`plan`](Patience::plan) and [`plan_for_io`](Patience::plan_for_io): the thread is about to
+//!   sleep. The answer is a [`Spin`] to be run first, or `None`;
+//! - [`samples_sleep`](Patience::samples_sleep): whether to read the clocks before and after the
+//!   sleep;
+//! - [`may_spin`](Patience::may_spin): whether it may ever spin, which a loop tells the pool with
+//!   each request.
 //!
-//! The parts, none of which is known outside of this folder:
+//! And it tells its patience what has happened:
+//!
+//! - [`saw_read`](Patience::saw_read), [`saw_write`](Patience::saw_write) and
+//!   [`end_turn`](Patience::end_turn): which streams have transferred bytes, turn by turn;
+//! - [`learn`](Patience::learn): how a spin ended;
+//! - [`slept`](Patience::slept): what a sleep has cost.
+//!
+//! One more decision on waiting is made here, for each watcher: whether its connection is a
+//! [`Flow`], of which the driver tells each transfer.
+//!
+//! The parts. Others see of them what they hand to a patience or get from it: [`Workers`] and
+//! [`Clocks`], and the [`Spin`], which they run on a [`Processor`] and which says what has come of it
+//! ([`Spun`]). They also use two measures, [`processors`] and [`NO_SLEEP_NS`].
 //!
 //! | | |
 //! | --- | --- |
 //! | `backoff.rs` | which chances to spin are taken: after a spin in vain the next ones are passed over |
 //! | `sleep_cost.rs` | how much a sleep costs, measured |
 //! | `traffic.rs` | whether one peer alone is talking to the loop |
+//! | `flow.rs` | whether the bytes of a connection go one way, so that it is better registered level-triggered |
 //! | `contention.rs` | whether another program wants the processors that spinning threads yield |
 //! | `spin.rs` | the spinning itself |
 //!
@@ -31,20 +46,21 @@
 
 mod backoff;
 mod contention;
+mod flow;
 mod sleep_cost;
 mod spin;
 mod traffic;
 
 pub(crate) use contention::{Workers, processors};
+pub(crate) use flow::{Flow, FlowChange, Way};
 pub(crate) use sleep_cost::{Clocks, NO_SLEEP_NS};
-pub(crate) use spin::{Awaited, Spin, Spun};
-pub(crate) use traffic::Expected;
+pub(crate) use spin::{Processor, Spin, Spun};
 
 use backoff::Backoff;
 use blacklight_sys::{Errno, Timeout};
 use sleep_cost::SleepCost;
 use spin::Target;
-use traffic::Traffic;
+use traffic::{Expected, Traffic};
 
 /// Whether a loop may spin before it sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -57,7 +73,7 @@ pub enum Spinning {
 }
 
 impl Spinning {
-    /// What the environment asks for by `BLACKLIGHT_SPIN`: `0` is never, `1` is the same as nothing.
+    /// The setting of `BLACKLIGHT_SPIN` in the environment: `0` is never, `1` is the default.
     /// Any other value is `EINVAL`, not a guess, as it is for `BLACKLIGHT_POLLER`.
     pub fn from_environment() -> Result<Spinning, Errno> {
         let setting = std::env::var_os("BLACKLIGHT_SPIN").unwrap_or_default();
@@ -73,20 +89,22 @@ impl Spinning {
     }
 }
 
-/// A spin for descriptors is given up if its first look takes more than this part of what a sleep costs: in a
-/// sandbox that follows each system call, or under a debugger, looking costs as much as sleeping. Seen
-/// under strace, where the loop then makes the system calls of one that never spins (docs/PERFORMANCE.md).
-const DEAR: u64 = 4;
+/// A spin for descriptors ends after its first look if that has taken longer than one part in so
+/// many of the time that the spin is worth: in a sandbox that follows each system call, or under a
+/// debugger, looking costs as much as sleeping. Seen under strace, where the loop then makes the
+/// system calls of one that never spins (docs/PERFORMANCE.md).
+const LOOK_SHARE: u64 = 4;
 
-/// What a thread is about to sleep for.
+/// The thread of this process that a thread is about to sleep for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Awaits<'a> {
     /// A loop: a send by another thread.
-    Send,
+    Send {
+        /// Whether the last wait has brought sends.
+        was_sent_to: bool,
+    },
     /// A loop: the completion of a request by the pool. A worker of the pool: the next request.
     Pool(Workers<'a>),
-    /// A loop: an event of a descriptor, for as long as the time-out allows.
-    Io(Expected, Timeout),
 }
 
 /// When one thread spins.
@@ -99,6 +117,8 @@ pub(crate) struct Patience {
     io: Backoff,
     sleep_cost: SleepCost,
     traffic: Traffic,
+    /// The event of a descriptor that the loop expects after its last turn.
+    expected: Expected,
 }
 
 impl Patience {
@@ -109,6 +129,7 @@ impl Patience {
             io: Backoff::strict(),
             sleep_cost: SleepCost::default(),
             traffic: Traffic::new(),
+            expected: Expected::Anything,
         }
     }
 
@@ -129,57 +150,80 @@ impl Patience {
         self.traffic.saw_write();
     }
 
-    /// Ends a turn of the loop: what its traffic lets expect from descriptors.
+    /// A turn of the loop has ended, at its first poll: that it polls again for the rest of many
+    /// events is no other turn, since all of their peers are talking.
     #[inline]
-    pub(crate) fn end_turn(&mut self) -> Expected {
-        self.traffic.end_turn()
+    pub(crate) fn end_turn(&mut self) {
+        self.expected = self.traffic.end_turn();
     }
 
-    /// How to spin before sleeping, if it is to be expected to pay. The spin is to be run, and
-    /// its result to be [learnt](Patience::learn) from.
-    #[inline]
+    /// The spin that the thread has to run before it sleeps; `None` if a spin is not expected to
+    /// save more than it costs. The thread then lets the patience [learn](Patience::learn) from the
+    /// spin's result.
+    ///
+    /// A loop that expects nothing learns so without a call.
+    #[inline(always)]
     pub(crate) fn plan<'a>(&mut self, awaits: Awaits<'a>) -> Option<Spin<'a>> {
-        if !self.may_spin() {
-            return None;
-        }
         match awaits {
-            Awaits::Send => self.threads.takes_chance().then(|| Spin::for_thread(None)),
-            Awaits::Pool(workers) => (self.threads.takes_chance() && !workers.is_crowded())
-                .then(|| Spin::for_thread(Some(workers))),
-            Awaits::Io(expected, timeout) => self.plan_for_io(expected, timeout),
+            Awaits::Send { was_sent_to: false } => None,
+            Awaits::Send { was_sent_to: true } => self.plan_for_thread(None),
+            Awaits::Pool(workers) => self.plan_for_thread(Some(workers)),
+        }
+    }
+
+    #[inline(never)]
+    fn plan_for_thread<'a>(&mut self, workers: Option<Workers<'a>>) -> Option<Spin<'a>> {
+        let is_crowded = || workers.is_some_and(|workers| workers.is_crowded());
+        (self.may_spin() && self.threads.takes_chance() && !is_crowded())
+            .then(|| Spin::for_thread(workers))
+    }
+
+    /// As [`plan`](Patience::plan), for a loop that awaits an event of a descriptor.
+    #[inline(always)]
+    pub(crate) fn plan_for_io(
+        &mut self,
+        timeout: Timeout,
+        looks_are_cheap: impl FnOnce() -> bool,
+    ) -> Option<Spin<'static>> {
+        match self.expected {
+            Expected::Anything => None,
+            Expected::Reply | Expected::More => looks_are_cheap()
+                .then(|| self.plan_for_expected(timeout))
+                .flatten(),
         }
     }
 
     /// A spin lasts for as long as the sleep that it may save would cost. Where one peer sends without
     /// being answered, its bytes are let accumulate for part of that time.
-    fn plan_for_io(&mut self, expected: Expected, timeout: Timeout) -> Option<Spin<'static>> {
+    #[inline(never)]
+    fn plan_for_expected(&mut self, timeout: Timeout) -> Option<Spin<'static>> {
         let worth_ns = self.sleep_cost.of_both_ns();
         let limit_ns = timeout.map_or(worth_ns, |timeout| timeout.min(worth_ns));
-        let unasked_ns = match expected {
-            Expected::Anything => return None,
-            Expected::Reply => 0,
+        let unasked_ns = match self.expected {
             Expected::More => self.sleep_cost.of_sleeper_ns().min(limit_ns),
+            Expected::Reply | Expected::Anything => 0,
         };
-        let look_ns = worth_ns / DEAR;
-        (limit_ns != 0 && self.io.takes_chance())
+        let look_ns = worth_ns / LOOK_SHARE;
+        (self.may_spin() && limit_ns != 0 && self.io.takes_chance())
             .then(|| Spin::for_io(unasked_ns, limit_ns, look_ns))
     }
 
     /// Learns from a spin; whether it found what the thread was waiting for.
     #[inline]
     pub(crate) fn learn(&mut self, spun: &Spun, found: bool) {
-        match spun.target {
-            _ if !spun.is_telling => {}
-            Target::Thread => self.threads.learn(found),
-            Target::Io => self.io.learn(found),
+        match spun.lesson {
+            None => {}
+            Some(Target::Thread) => self.threads.learn(found),
+            Some(Target::Io) => self.io.learn(found),
         }
     }
 
     /// Whether the clocks are to be read before and after the next sleep. They are from time to
-    /// time, as long as spinning is likely to be tried soon.
+    /// time, as long as spinning for descriptors is likely to be tried soon.
     #[inline]
-    pub(crate) fn samples_sleep(&mut self) -> bool {
-        self.may_spin()
+    pub(crate) fn samples_sleep(&mut self, looks_are_cheap: impl FnOnce() -> bool) -> bool {
+        looks_are_cheap()
+            && self.may_spin()
             && self.io.passes_over_at_most(sleep_cost::SAMPLE)
             && self.sleep_cost.takes_sample()
     }
@@ -199,6 +243,20 @@ mod tests {
         Clocks { now_ns, cpu_ns }
     }
 
+    /// A patience that has seen a conversation, of a loop that has slept.
+    fn in_conversation(spinning: Spinning) -> Patience {
+        let mut patience = Patience::new(spinning);
+        patience.slept(at(0, 0), at(50_000, 5_000));
+        for _ in 0..2 {
+            patience.saw_read(1);
+            patience.saw_write();
+            patience.end_turn();
+        }
+        patience
+    }
+
+    const SEND: Awaits<'static> = Awaits::Send { was_sent_to: true };
+
     #[test]
     fn a_loop_that_never_spins_plans_no_spin_and_measures_no_sleep() {
         let taken = AtomicU64::new(0);
@@ -210,14 +268,10 @@ mod tests {
             let mut patience = Patience::new(spinning);
             let spins = spinning == Spinning::Adaptive;
             assert_eq!(patience.may_spin(), spins);
-            assert_eq!(patience.samples_sleep(), spins);
-            patience.slept(at(0, 0), at(50_000, 5_000));
-            for awaits in [
-                Awaits::Send,
-                Awaits::Pool(idle_pool),
-                Awaits::Io(Expected::Reply, None),
-                Awaits::Io(Expected::More, Some(1_000)),
-            ] {
+            assert_eq!(patience.samples_sleep(|| true), spins);
+            let mut patience = in_conversation(spinning);
+            assert_eq!(patience.plan_for_io(None, || true).is_some(), spins);
+            for awaits in [SEND, Awaits::Pool(idle_pool)] {
                 let planned = patience.plan(awaits);
                 assert_eq!(planned.is_some(), spins, "{awaits:?}");
             }
@@ -226,21 +280,37 @@ mod tests {
 
     #[test]
     fn descriptors_are_not_polled_while_a_sleep_has_no_known_cost_or_anything_may_come() {
+        let mut patience = in_conversation(Spinning::Adaptive);
+        assert!(patience.plan_for_io(None, || true).is_some());
+        assert!(patience.plan_for_io(Some(0), || true).is_none());
+        patience.sleep_cost = SleepCost::default();
+        assert!(
+            patience.plan_for_io(None, || true).is_none(),
+            "the cost is not known"
+        );
+        let mut patience = in_conversation(Spinning::Adaptive);
+        patience.saw_read(2);
+        patience.end_turn();
+        assert!(
+            patience.plan_for_io(None, || true).is_none(),
+            "two peers are talking"
+        );
+    }
+
+    #[test]
+    fn a_loop_whose_looks_are_not_cheap_does_not_spin_for_descriptors() {
+        let mut patience = in_conversation(Spinning::Adaptive);
+        assert!(patience.plan_for_io(None, || false).is_none());
+        assert!(!patience.samples_sleep(|| false));
+        assert!(patience.plan(SEND).is_some());
+    }
+
+    #[test]
+    fn a_send_is_expected_after_a_send_only() {
         let mut patience = Patience::new(Spinning::Adaptive);
-        let reply = Awaits::Io(Expected::Reply, None);
-        assert!(patience.plan(reply).is_none());
-        patience.slept(at(0, 0), at(50_000, 5_000));
-        assert!(patience.plan(reply).is_some());
-        assert!(
-            patience
-                .plan(Awaits::Io(Expected::Anything, None))
-                .is_none()
-        );
-        assert!(
-            patience
-                .plan(Awaits::Io(Expected::Reply, Some(0)))
-                .is_none()
-        );
+        let first = Awaits::Send { was_sent_to: false };
+        assert!(patience.plan(first).is_none());
+        assert!(patience.plan(SEND).is_some());
     }
 
     #[test]
@@ -253,7 +323,7 @@ mod tests {
         };
         let mut patience = Patience::new(Spinning::Adaptive);
         assert!(patience.plan(Awaits::Pool(crowd)).is_none());
-        assert!(patience.plan(Awaits::Send).is_some());
+        assert!(patience.plan(SEND).is_some());
     }
 
     #[test]

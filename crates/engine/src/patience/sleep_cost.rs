@@ -1,4 +1,4 @@
-//! What it costs a thread to sleep and be woken, in processor time.
+//! The cost of sleeping and being woken to a thread, in processor time.
 //!
 //! The cost differs from machine to machine, most of all on virtual ones, where an idle processor may be given
 //! back to the host. So it is measured, on some of the loop's real sleeps.
@@ -15,7 +15,7 @@ const MAX_COST_NS: u64 = 25_000;
 /// the clocks to a few percent of a sleep's.
 pub(super) const SAMPLE: u32 = 32;
 
-/// How often the sleeper's own cost a sleep costs sleeper and waker together.
+/// The cost of a sleep to sleeper and waker together, in multiples of the cost to the sleeper.
 ///
 /// Measured with the bare loops of docs/PERFORMANCE.md: waking a thread on an idle processor costs the waker some 9 µs,
 /// up to twice of what the sleeper pays. A loop with one connection that spins for that long answers
@@ -25,7 +25,7 @@ const SLEEPER_AND_WAKER: u64 = 3;
 /// A wait that returned this fast has not slept: the event was there before.
 pub(crate) const NO_SLEEP_NS: u64 = 10_000;
 
-/// What the clocks say before or after a sleep that is measured.
+/// Readings of the clocks before or after a sleep that is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
     pub(crate) now_ns: u64,
@@ -43,13 +43,13 @@ pub(super) struct SleepCost {
 }
 
 impl SleepCost {
-    /// What a sleep costs the sleeper; zero as long as that is not known.
+    /// The cost of a sleep to the sleeper; zero as long as it is not known.
     #[inline]
     pub(super) fn of_sleeper_ns(&self) -> u64 {
         self.ns
     }
 
-    /// What a sleep costs the sleeper and the thread that wakes it.
+    /// The cost of a sleep to the sleeper and the thread that wakes it.
     #[inline]
     pub(super) fn of_both_ns(&self) -> u64 {
         SLEEPER_AND_WAKER * self.ns

@@ -1,12 +1,12 @@
-//! What the traffic of a loop's streams lets expect next.
+//! Predicting the next event of a descriptor from the bytes that streams have transferred lately.
 //!
 //! A loop spins for descriptors only while one peer alone sends to it. While several do, more of
 //! their messages arrive during a sleep, and one turn then handles all of them: with 8 connections spinning
 //! found the messages one by one and took 7,139 ns for each, sleeping 6,784 (docs/PERFORMANCE.md).
 
-/// What to expect from descriptors.
+/// The event that a loop expects from its descriptors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Expected {
+pub(super) enum Expected {
     /// The next message of the one peer, to which the loop has written.
     Reply,
     /// More bytes of the one peer, to which the loop has not written. They are let accumulate before they are
@@ -22,27 +22,37 @@ pub(crate) enum Expected {
 pub(super) struct Traffic {
     /// The stream that was read last.
     last_read: u32,
-    /// Whether no other stream was read in this turn, and none but this one last before it.
-    is_same: bool,
-    has_read: bool,
+    reads: Reads,
     has_written: bool,
+}
+
+/// The streams that were read in this turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reads {
+    None,
+    /// Only the one that was also read last before this turn.
+    OfTheSame,
+    /// Another one.
+    OfAnother,
 }
 
 impl Traffic {
     pub(super) fn new() -> Traffic {
         Traffic {
             last_read: u32::MAX,
-            is_same: true,
-            has_read: false,
+            reads: Reads::None,
             has_written: false,
         }
     }
 
     #[inline]
     pub(super) fn saw_read(&mut self, stream: u32) {
-        self.is_same &= self.last_read == stream;
+        let is_same = self.last_read == stream && self.reads != Reads::OfAnother;
         self.last_read = stream;
-        self.has_read = true;
+        self.reads = match is_same {
+            true => Reads::OfTheSame,
+            false => Reads::OfAnother,
+        };
     }
 
     #[inline]
@@ -53,13 +63,12 @@ impl Traffic {
     /// Ends the turn.
     #[inline]
     pub(super) fn end_turn(&mut self) -> Expected {
-        let has_read = std::mem::take(&mut self.has_read);
+        let reads = std::mem::replace(&mut self.reads, Reads::None);
         let has_written = std::mem::take(&mut self.has_written);
-        let is_same = std::mem::replace(&mut self.is_same, true);
-        match (has_read && is_same, has_written) {
-            (true, true) => Expected::Reply,
-            (true, false) => Expected::More,
-            (false, _) => Expected::Anything,
+        match (reads, has_written) {
+            (Reads::OfTheSame, true) => Expected::Reply,
+            (Reads::OfTheSame, false) => Expected::More,
+            (Reads::None | Reads::OfAnother, _) => Expected::Anything,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The waker is watched edge-triggered: each signal is one event and the counter need
 //! never be read, which saves a system call per wake-up.
 
-use super::{BATCH, Batch, Capability, bits};
+use super::{BATCH, Batch, Capability, Registration, bits};
 use crate::mailbox::Mailbox;
 use crate::readiness::{Interest, Trigger};
 use blacklight_sys::epoll::{EDGE, Events, ONCE};
@@ -23,7 +23,7 @@ fn mask(interest: Interest, trigger: Trigger) -> u32 {
     bits::of(interest) | flag
 }
 
-/// What this mechanism can do.
+/// Whether this mechanism can do something.
 pub(super) fn can(what: Capability) -> bool {
     matches!(
         what,
@@ -62,14 +62,9 @@ impl Epoll {
         }
     }
 
-    pub(super) fn add(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
-        let mask = mask(interest, trigger);
+    pub(super) fn add(&mut self, wanted: Registration) -> Result<(), Errno> {
+        let Registration { fd, data, .. } = wanted;
+        let mask = mask(wanted.interest, wanted.trigger);
         match self.epoll.add(fd, mask, data) {
             // The kernel still watches this number: dup(2) has put the same file behind it again.
             Err(Errno::EEXIST) => self.epoll.modify(fd, mask, data)?,
@@ -79,14 +74,9 @@ impl Epoll {
         Ok(())
     }
 
-    pub(super) fn modify(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
-        let mask = mask(interest, trigger);
+    pub(super) fn modify(&mut self, wanted: Registration) -> Result<(), Errno> {
+        let Registration { fd, data, .. } = wanted;
+        let mask = mask(wanted.interest, wanted.trigger);
         match self.epoll.modify(fd, mask, data) {
             // The program closed the descriptor and opened another under the same number.
             Err(Errno::ENOENT) => self.epoll.add(fd, mask, data),

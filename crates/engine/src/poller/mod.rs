@@ -9,6 +9,7 @@
 //! on the mechanism in use.
 
 mod bits;
+#[cfg_attr(not(target_os = "linux"), path = "no_epoll.rs")]
 mod epoll;
 mod poll;
 mod select;
@@ -18,6 +19,7 @@ pub(crate) use sim::Call;
 pub use sim::{Action, Faults, Sim, Tally};
 
 use crate::mailbox::Mailbox;
+use crate::patience::Processor;
 use crate::readiness::{Interest, Readiness, Trigger};
 use blacklight_sys::fallible::{self, Arc};
 use blacklight_sys::signal::SignalSet;
@@ -25,6 +27,16 @@ use blacklight_sys::{Errno, RawFd, Timeout, clock, fd};
 
 /// The most events that one wait reports.
 const BATCH: usize = 512;
+
+/// A descriptor that a poller is asked to watch, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registration {
+    pub(crate) fd: RawFd,
+    pub(crate) interest: Interest,
+    pub(crate) trigger: Trigger,
+    /// A word that comes back with each event of the descriptor.
+    pub(crate) data: u64,
+}
 
 /// The events of a wait: the readiness of a descriptor, and the word that was registered with it.
 type Batch = Vec<(Readiness, u64)>;
@@ -38,7 +50,8 @@ pub enum Mechanism {
     Poll,
     /// epoll(7): the cost of a wait grows with the number of events only.
     Epoll,
-    /// No kernel: time and readiness are simulated from a seed.
+    /// No kernel: time and readiness are simulated from a seed. For tests.
+    #[doc(hidden)]
     Sim(u64),
 }
 
@@ -76,7 +89,7 @@ impl Mechanism {
     }
 }
 
-/// What some mechanisms can do and others cannot. [`Poller::backend_fd`] says whether a mechanism
+/// An ability that some mechanisms have and others lack. [`Poller::backend_fd`] says whether a mechanism
 /// has a descriptor that another loop can wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Capability {
@@ -91,7 +104,7 @@ pub(crate) enum Capability {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Backend {
     Select(Box<select::Select>),
     Poll(poll::Poll),
     Epoll(epoll::Epoll),
@@ -100,7 +113,7 @@ enum Kind {
 
 #[derive(Debug)]
 pub(crate) struct Poller {
-    kind: Kind,
+    backend: Backend,
     batch: Batch,
     /// The first event of the batch that has not been taken.
     next: usize,
@@ -109,30 +122,50 @@ pub(crate) struct Poller {
 macro_rules! each {
     ($self:expr, $poller:ident => $call:expr) => {
         match $self {
-            Kind::Select($poller) => $call,
-            Kind::Poll($poller) => $call,
-            Kind::Epoll($poller) => $call,
-            Kind::Sim($poller) => $call,
+            Backend::Select($poller) => $call,
+            Backend::Poll($poller) => $call,
+            Backend::Epoll($poller) => $call,
+            Backend::Sim($poller) => $call,
         }
     };
 }
 
-impl Kind {
-    /// The given mechanism; by default epoll, or poll where epoll is not permitted.
-    fn new(mechanism: Option<Mechanism>, mailbox: &Arc<Mailbox>) -> Result<Kind, Errno> {
+impl Backend {
+    /// The given mechanism; by default epoll, or poll where there is no epoll or it is not permitted.
+    fn new(mechanism: Option<Mechanism>, mailbox: &Arc<Mailbox>) -> Result<Backend, Errno> {
         match mechanism {
             Some(Mechanism::Select) => {
                 let select = select::Select::new(mailbox.clone())?;
-                Ok(Kind::Select(fallible::try_box(select)?))
+                Ok(Backend::Select(fallible::try_box(select)?))
             }
-            Some(Mechanism::Poll) => Ok(Kind::Poll(poll::Poll::new(mailbox.clone())?)),
-            Some(Mechanism::Sim(seed)) => Ok(Kind::Sim(Box::new(Sim::new(seed, mailbox.clone())))),
+            Some(Mechanism::Poll) => Ok(Backend::Poll(poll::Poll::new(mailbox.clone())?)),
+            Some(Mechanism::Sim(seed)) => {
+                Ok(Backend::Sim(Box::new(Sim::new(seed, mailbox.clone()))))
+            }
             Some(Mechanism::Epoll) | None => match epoll::Epoll::new(mailbox) {
                 Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => {
-                    Ok(Kind::Poll(poll::Poll::new(mailbox.clone())?))
+                    Ok(Backend::Poll(poll::Poll::new(mailbox.clone())?))
                 }
-                epoll => epoll.map(Kind::Epoll),
+                epoll => epoll.map(Backend::Epoll),
             },
+        }
+    }
+}
+
+impl Processor for Poller {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        match &self.backend {
+            Backend::Sim(sim) => sim.now_ns(),
+            _ => clock::monotonic_ns(),
+        }
+    }
+
+    #[inline]
+    fn pause(&mut self) {
+        match &mut self.backend {
+            Backend::Sim(sim) => sim.pause(),
+            _ => std::thread::yield_now(),
         }
     }
 }
@@ -146,36 +179,36 @@ impl Poller {
         // Up to as many events again can be pushed after a wait that has filled the batch.
         let mut batch = Vec::new();
         batch.try_reserve_exact(2 * BATCH)?;
-        let kind = Kind::new(mechanism, mailbox)?;
+        let backend = Backend::new(mechanism, mailbox)?;
         Ok(Poller {
-            kind,
+            backend,
             batch,
             next: 0,
         })
     }
 
     pub(crate) fn mechanism(&self) -> Mechanism {
-        match &self.kind {
-            Kind::Select(_) => Mechanism::Select,
-            Kind::Poll(_) => Mechanism::Poll,
-            Kind::Epoll(_) => Mechanism::Epoll,
-            Kind::Sim(sim) => Mechanism::Sim(sim.seed()),
+        match &self.backend {
+            Backend::Select(_) => Mechanism::Select,
+            Backend::Poll(_) => Mechanism::Poll,
+            Backend::Epoll(_) => Mechanism::Epoll,
+            Backend::Sim(sim) => Mechanism::Sim(sim.seed()),
         }
     }
 
     /// Replaces this poller by a new one of the same mechanism, which watches nothing yet.
     pub(crate) fn renew(&mut self, mailbox: &Arc<Mailbox>) -> Result<(), Errno> {
-        match &mut self.kind {
-            Kind::Sim(sim) => sim.forget_all(),
-            _ => self.kind = Kind::new(Some(self.mechanism()), mailbox)?,
+        match &mut self.backend {
+            Backend::Sim(sim) => sim.forget_all(),
+            _ => self.backend = Backend::new(Some(self.mechanism()), mailbox)?,
         }
         self.clear();
         Ok(())
     }
 
     pub(crate) fn sim(&mut self) -> Option<&mut Sim> {
-        match &mut self.kind {
-            Kind::Sim(sim) => Some(sim),
+        match &mut self.backend {
+            Backend::Sim(sim) => Some(sim),
             _ => None,
         }
     }
@@ -183,44 +216,27 @@ impl Poller {
     /// Whether the mechanism can do this.
     #[inline]
     pub(crate) fn can(&self, what: Capability) -> bool {
-        match &self.kind {
-            Kind::Select(_) => select::can(what),
-            Kind::Poll(_) => poll::can(what),
-            Kind::Epoll(_) => epoll::can(what),
-            Kind::Sim(sim) => sim.can(what),
+        match &self.backend {
+            Backend::Select(_) => select::can(what),
+            Backend::Poll(_) => poll::can(what),
+            Backend::Epoll(_) => epoll::can(what),
+            Backend::Sim(sim) => sim.can(what),
         }
     }
 
     /// Makes a descriptor non-blocking, unless it is simulated.
     pub(crate) fn set_nonblocking(&self, fd: RawFd) -> Result<(), Errno> {
-        match &self.kind {
-            Kind::Sim(_) => Ok(()),
+        match &self.backend {
+            Backend::Sim(_) => Ok(()),
             _ => fd::set_nonblocking(fd, true),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn now_ns(&self) -> u64 {
-        match &self.kind {
-            Kind::Sim(sim) => sim.now_ns(),
-            _ => clock::monotonic_ns(),
         }
     }
 
     /// The processor time of this thread.
     pub(crate) fn thread_cpu_ns(&self) -> u64 {
-        match &self.kind {
-            Kind::Sim(sim) => sim.thread_cpu_ns(),
+        match &self.backend {
+            Backend::Sim(sim) => sim.thread_cpu_ns(),
             _ => clock::thread_cpu_ns(),
-        }
-    }
-
-    /// Yields the processor to other threads.
-    #[inline]
-    pub(crate) fn pause(&mut self) {
-        match &mut self.kind {
-            Kind::Sim(sim) => sim.pause(),
-            _ => std::thread::yield_now(),
         }
     }
 
@@ -228,56 +244,44 @@ impl Poller {
     /// a fault.
     #[inline]
     pub(crate) fn admit(&mut self, call: Call, fd: RawFd, len: usize) -> Result<usize, Errno> {
-        match &mut self.kind {
-            Kind::Sim(sim) => sim.admit(call, fd, len),
+        match &mut self.backend {
+            Backend::Sim(sim) => sim.admit(call, fd, len),
             _ => Ok(len),
         }
     }
 
     pub(crate) fn backend_fd(&self) -> Option<RawFd> {
-        match &self.kind {
-            Kind::Epoll(epoll) => Some(epoll.fd()),
+        match &self.backend {
+            Backend::Epoll(epoll) => Some(epoll.fd()),
             _ => None,
         }
     }
 
     /// Whether the descriptor can be watched at all.
     pub(crate) fn check(&self, fd: RawFd) -> Result<(), Errno> {
-        match &self.kind {
-            Kind::Sim(sim) => return sim.check(fd),
-            Kind::Select(_) => select::check(fd)?,
-            Kind::Epoll(epoll) => return epoll.check(fd),
-            Kind::Poll(_) => {}
+        match &self.backend {
+            Backend::Sim(sim) => return sim.check(fd),
+            Backend::Select(_) => select::check(fd)?,
+            Backend::Epoll(epoll) => return epoll.check(fd),
+            Backend::Poll(_) => {}
         }
         fd::check_pollable(fd)
     }
 
     /// Starts watching a descriptor.
-    pub(crate) fn add(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
-        each!(&mut self.kind, poller => poller.add(fd, interest, trigger, data))
+    pub(crate) fn add(&mut self, wanted: Registration) -> Result<(), Errno> {
+        each!(&mut self.backend, poller => poller.add(wanted))
     }
 
     /// Changes what a watched descriptor is watched for.
-    pub(crate) fn modify(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
-        each!(&mut self.kind, poller => poller.modify(fd, interest, trigger, data))
+    pub(crate) fn modify(&mut self, wanted: Registration) -> Result<(), Errno> {
+        each!(&mut self.backend, poller => poller.modify(wanted))
     }
 
     /// Whether the poller waits for events of a real kernel.
     pub(crate) fn reaches_kernel(&self) -> bool {
-        match &self.kind {
-            Kind::Sim(sim) => sim.uses_kernel(),
+        match &self.backend {
+            Backend::Sim(sim) => sim.uses_kernel(),
             _ => true,
         }
     }
@@ -285,35 +289,35 @@ impl Poller {
     /// Whether it may pay to spin for the mailbox. In a simulation only the script sends, and no
     /// pool completes requests in simulated time.
     pub(crate) fn may_spin_for_mail(&self, waits_for_pool: bool) -> bool {
-        match &self.kind {
-            Kind::Sim(sim) => sim.may_spin() && !waits_for_pool,
+        match &self.backend {
+            Backend::Sim(sim) => sim.may_spin() && !waits_for_pool,
             _ => true,
         }
     }
 
     /// Stops watching a descriptor, which the program may have closed already.
     pub(crate) fn remove(&mut self, fd: RawFd) {
-        each!(&mut self.kind, poller => poller.remove(fd));
+        each!(&mut self.backend, poller => poller.remove(fd));
     }
 
     /// Stops watching a one-shot descriptor that has been reported and that the caller closes next.
     pub(crate) fn forget(&mut self, fd: RawFd) {
-        match &mut self.kind {
-            Kind::Epoll(epoll) => epoll.forget(),
-            Kind::Sim(sim) => sim.forget(fd),
-            Kind::Select(_) | Kind::Poll(_) => self.remove(fd),
+        match &mut self.backend {
+            Backend::Epoll(epoll) => epoll.forget(),
+            Backend::Sim(sim) => sim.forget(fd),
+            Backend::Select(_) | Backend::Poll(_) => self.remove(fd),
         }
     }
 
     /// Whether the poller watches nothing but the waker.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        match &self.kind {
-            Kind::Select(select) => select.is_idle(),
-            Kind::Poll(poll) => poll.is_idle(),
-            Kind::Epoll(epoll) => epoll.is_idle(),
+        match &self.backend {
+            Backend::Select(select) => select.is_idle(),
+            Backend::Poll(poll) => poll.is_idle(),
+            Backend::Epoll(epoll) => epoll.is_idle(),
             // A simulated kernel is asked every time, so that it can inject faults.
-            Kind::Sim(_) => false,
+            Backend::Sim(_) => false,
         }
     }
 
@@ -325,11 +329,11 @@ impl Poller {
     ) -> Result<(), Errno> {
         self.clear();
         let batch = &mut self.batch;
-        let result = match &mut self.kind {
-            Kind::Select(select) => select.wait(timeout, blocked, batch),
-            Kind::Poll(poll) => poll.wait(timeout, blocked, batch),
-            Kind::Epoll(epoll) => epoll.wait(timeout, blocked, batch),
-            Kind::Sim(sim) => sim.wait(timeout, batch),
+        let result = match &mut self.backend {
+            Backend::Select(select) => select.wait(timeout, blocked, batch),
+            Backend::Poll(poll) => poll.wait(timeout, blocked, batch),
+            Backend::Epoll(epoll) => epoll.wait(timeout, blocked, batch),
+            Backend::Sim(sim) => sim.wait(timeout, batch),
         };
         if result.is_err() {
             self.clear();
@@ -342,10 +346,10 @@ impl Poller {
     #[inline]
     pub(crate) fn look(&mut self) -> Result<usize, Errno> {
         self.clear();
-        match &mut self.kind {
-            Kind::Epoll(epoll) => epoll.wait(Some(0), None, &mut self.batch)?,
-            Kind::Sim(sim) => sim.look(&mut self.batch)?,
-            Kind::Select(_) | Kind::Poll(_) => {}
+        match &mut self.backend {
+            Backend::Epoll(epoll) => epoll.wait(Some(0), None, &mut self.batch)?,
+            Backend::Sim(sim) => sim.look(&mut self.batch)?,
+            Backend::Select(_) | Backend::Poll(_) => {}
         }
         Ok(self.batch.len())
     }

@@ -3,9 +3,9 @@
 //! The first entry of the array is the mailbox's waker. `places` finds a descriptor's entry.
 //! Removing an entry moves the last one into its place.
 
-use super::{BATCH, Batch, Capability, bits};
+use super::{BATCH, Batch, Capability, Registration, bits};
 use crate::mailbox::Mailbox;
-use crate::readiness::{Interest, Trigger};
+use crate::readiness::Interest;
 use blacklight_sys::fallible::{self, Arc};
 use blacklight_sys::poll::{poll, pollfd};
 use blacklight_sys::signal::SignalSet;
@@ -13,7 +13,7 @@ use blacklight_sys::{Errno, RawFd, Timeout};
 
 const NOWHERE: u32 = u32::MAX;
 
-/// What this mechanism can do.
+/// Whether this mechanism can do something.
 pub(super) fn can(what: Capability) -> bool {
     what == Capability::Errors
 }
@@ -51,37 +51,25 @@ impl Poll {
         })
     }
 
-    pub(super) fn add(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        _trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
-        let at = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+    pub(super) fn add(&mut self, wanted: Registration) -> Result<(), Errno> {
+        let at = usize::try_from(wanted.fd).map_err(|_| Errno::EBADF)?;
         self.fds.try_reserve(1)?;
         self.data.try_reserve(1)?;
         if at >= self.places.len() {
             self.places.try_reserve(at + 1 - self.places.len())?;
             self.places.resize(at + 1, NOWHERE);
         }
-        debug_assert_eq!(self.places[at], NOWHERE, "fd {fd} is added twice");
+        debug_assert_eq!(self.places[at], NOWHERE, "{wanted:?} is there already");
         self.places[at] = self.fds.len() as u32;
-        self.fds.push(entry(fd, interest));
-        self.data.push(data);
+        self.fds.push(entry(wanted.fd, wanted.interest));
+        self.data.push(wanted.data);
         Ok(())
     }
 
-    pub(super) fn modify(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        _trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
-        let place = self.places[fd as usize] as usize;
-        self.fds[place].events = bits::of(interest) as i16;
-        self.data[place] = data;
+    pub(super) fn modify(&mut self, wanted: Registration) -> Result<(), Errno> {
+        let place = self.places[wanted.fd as usize] as usize;
+        self.fds[place] = entry(wanted.fd, wanted.interest);
+        self.data[place] = wanted.data;
         Ok(())
     }
 

@@ -7,9 +7,9 @@
 //! disconnection only is also woken by data, and the loop turns until the program reads them:
 //! select has no narrower interest.
 
-use super::{Batch, Capability, bits};
+use super::{Batch, Capability, Registration, bits};
 use crate::mailbox::Mailbox;
-use crate::readiness::{Interest, Readiness, Trigger};
+use crate::readiness::{Interest, Readiness};
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::poll::{poll, pollfd};
 use blacklight_sys::select::{FD_SETSIZE, FdSet, select};
@@ -25,7 +25,7 @@ pub(super) fn check(fd: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// What this mechanism can do.
+/// Whether this mechanism can do something.
 pub(super) fn can(_what: Capability) -> bool {
     false
 }
@@ -65,29 +65,18 @@ impl Select {
         })
     }
 
-    pub(super) fn add(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
-        check(fd)?;
+    pub(super) fn add(&mut self, wanted: Registration) -> Result<(), Errno> {
+        check(wanted.fd)?;
         // select would fail for all descriptors at once.
-        if !fd::is_open(fd) {
+        if !fd::is_open(wanted.fd) {
             return Err(Errno::EBADF);
         }
         self.count += 1;
-        self.modify(fd, interest, trigger, data)
+        self.modify(wanted)
     }
 
-    pub(super) fn modify(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        _trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
+    pub(super) fn modify(&mut self, wanted: Registration) -> Result<(), Errno> {
+        let Registration { fd, interest, .. } = wanted;
         let put = |set: &mut FdSet, on: bool| match on {
             true => set.insert(fd),
             false => set.remove(fd),
@@ -97,7 +86,7 @@ impl Select {
         put(&mut self.read, reads);
         put(&mut self.write, interest.contains(Interest::WRITABLE));
         put(&mut self.except, interest.contains(Interest::PRIORITIZED));
-        self.watched[fd as usize] = (interest, data);
+        self.watched[fd as usize] = (interest, wanted.data);
         Ok(())
     }
 

@@ -19,9 +19,9 @@
 //! A [`Tally`] counts the features that were used, so that a test can check its own coverage.
 
 use super::epoll::Epoll;
-use super::{BATCH, Batch, Capability, bits};
+use super::{BATCH, Batch, Capability, Registration, bits};
 use crate::mailbox::{Mailbox, Sender};
-use crate::readiness::{Interest, Readiness, Trigger};
+use crate::readiness::{Readiness, Trigger};
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::poll::{POLLHUP, poll, pollfd};
 use blacklight_sys::{Errno, RawFd, Timeout};
@@ -106,9 +106,7 @@ const DELAY_NS: u64 = 100_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Watched {
-    interest: Interest,
-    trigger: Trigger,
-    data: u64,
+    wanted: Registration,
     /// Whether the real kernel watches the descriptor.
     is_real: bool,
     /// The descriptor is one-shot and has been reported.
@@ -238,7 +236,8 @@ impl Sim {
 
     /// From now on, descriptors that have not been [opened](Sim::open) here are real.
     pub fn use_kernel(&mut self) {
-        self.kernel = Some(Epoll::new(&self.mailbox).expect("an epoll instance"));
+        self.kernel = Epoll::new(&self.mailbox).ok();
+        assert!(self.kernel.is_some(), "there is no epoll instance");
     }
 
     pub(super) fn uses_kernel(&self) -> bool {
@@ -367,20 +366,15 @@ impl Sim {
         fds[0].revents as u16 as u32 & POLLHUP != 0
     }
 
-    pub(super) fn add(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
+    pub(super) fn add(&mut self, wanted: Registration) -> Result<(), Errno> {
+        let Registration { fd, trigger, .. } = wanted;
         self.check(fd)?;
         if self.strikes(self.faults.refuse) {
             return Err(Errno::ENOMEM);
         }
         let is_real = !self.open.contains_key(&fd);
         match &mut self.kernel {
-            Some(kernel) if is_real => kernel.add(fd, interest, trigger, data)?,
+            Some(kernel) if is_real => kernel.add(wanted)?,
             _ => assert_eq!(
                 trigger,
                 Trigger::Level,
@@ -390,9 +384,7 @@ impl Sim {
         self.tally.edges += u64::from(trigger == Trigger::Edge);
         self.tally.one_shots += u64::from(trigger == Trigger::Once);
         let watched = Watched {
-            interest,
-            trigger,
-            data,
+            wanted,
             is_real,
             is_spent: false,
         };
@@ -405,31 +397,21 @@ impl Sim {
         Ok(())
     }
 
-    pub(super) fn modify(
-        &mut self,
-        fd: RawFd,
-        interest: Interest,
-        trigger: Trigger,
-        data: u64,
-    ) -> Result<(), Errno> {
-        let watched = self.watched.get_mut(&fd).ok_or(Errno::ENOENT)?;
+    pub(super) fn modify(&mut self, wanted: Registration) -> Result<(), Errno> {
+        let watched = (self.watched.get_mut(&wanted.fd)).ok_or(Errno::ENOENT)?;
         if let Some(kernel) = &mut self.kernel
             && watched.is_real
         {
-            kernel.modify(fd, interest, trigger, data)?;
+            kernel.modify(wanted)?;
         }
-        match (watched.trigger == Trigger::Edge, trigger == Trigger::Edge) {
+        let was_edge = watched.wanted.trigger == Trigger::Edge;
+        match (was_edge, wanted.trigger == Trigger::Edge) {
             (true, false) => self.tally.flows += 1,
             (false, true) => self.tally.ends_of_flows += 1,
             _ => {}
         }
-        *watched = Watched {
-            interest,
-            trigger,
-            data,
-            is_spent: false,
-            ..*watched
-        };
+        watched.wanted = wanted;
+        watched.is_spent = false;
         Ok(())
     }
 
@@ -483,13 +465,13 @@ impl Sim {
         for (fd, watched) in &self.watched {
             let ready = match self.open.get(fd) {
                 Some(&ready) => bits::readiness(ready)
-                    .for_interest(watched.interest)
+                    .for_interest(watched.wanted.interest)
                     .without(Readiness::CLOSED),
                 None if watched.is_real => continue,
                 None => Readiness::CLOSED,
             };
             if !ready.is_empty() {
-                batch.push((ready, watched.data));
+                batch.push((ready, watched.wanted.data));
             }
         }
         let is_woken = self.ask_kernel(kernel_timeout_ns, batch);
@@ -512,9 +494,9 @@ impl Sim {
         };
         for fd in self.to_renew.drain(..) {
             if let Some(watched) = self.watched.get(&fd).filter(|watched| watched.is_real) {
-                let renewed = kernel.modify(fd, watched.interest, watched.trigger, watched.data);
+                let renewed = kernel.modify(watched.wanted);
                 assert!(renewed.is_ok(), "seed {}: {renewed:?}", self.seed);
-                self.tally.renewed_edges += u64::from(watched.trigger == Trigger::Edge);
+                self.tally.renewed_edges += u64::from(watched.wanted.trigger == Trigger::Edge);
             }
         }
         let mut found = Batch::new();
@@ -527,8 +509,8 @@ impl Sim {
         found.sort_by_key(|&(_, data)| data);
         for &(_, data) in &found {
             let mut watched = self.watched.values_mut();
-            if let Some(watched) = watched.find(|watched| watched.data == data) {
-                watched.is_spent = watched.trigger == Trigger::Once;
+            if let Some(watched) = watched.find(|watched| watched.wanted.data == data) {
+                watched.is_spent = watched.wanted.trigger == Trigger::Once;
             }
         }
         batch.append(&mut found);

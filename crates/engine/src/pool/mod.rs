@@ -27,23 +27,27 @@
 #[cfg(all(test, loom))]
 mod models;
 mod queue;
+mod running;
 
 use crate::mailbox::Mailbox;
 use crate::patience::{self, Awaits, Patience, Spinning, Workers};
+use crate::recorder;
 use crate::slab::{Key, Slab};
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Body, Condvar, Mutex, MutexGuard, Thread, pause,
 };
+use blacklight_record::{Record, Request};
 use blacklight_sys::fallible::Arc;
 use blacklight_sys::per_process::PerProcess;
 use blacklight_sys::{Errno, clock};
 use queue::Queues;
-pub(crate) use queue::{Number, Task};
+pub(crate) use queue::{Name, Number, Task};
+use running::Running;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{PoisonError, TryLockError};
 
-/// What a request spends its time with.
+/// The kind of a request, by how it spends its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkKind {
     /// Computing.
@@ -130,14 +134,14 @@ struct Serving {
 /// lines.
 #[derive(Default, Debug)]
 #[repr(align(128))]
-struct Tally {
+struct Counters {
     completed: AtomicU64,
     measured: AtomicU64,
     waiting_ns: AtomicU64,
     running_ns: AtomicU64,
 }
 
-impl Tally {
+impl Counters {
     fn count(&self, times_ns: Option<(u64, u64)>) {
         let add = |to: &AtomicU64, more| to.store(to.load(Relaxed) + more, Relaxed);
         add(&self.completed, 1);
@@ -160,14 +164,16 @@ impl Tally {
 #[derive(Debug)]
 struct Worker {
     pool: &'static Pool,
-    tally: Tally,
+    counters: Counters,
+    running: Running,
 }
 
 impl Body for Worker {
     const NAME: &CStr = c"libuv-worker";
 
     fn run(&self) {
-        self.pool.work(&self.tally);
+        self.running.starts();
+        self.pool.work(self);
     }
 }
 
@@ -200,7 +206,7 @@ impl State {
     fn metrics(&self) -> PoolMetrics {
         let mut metrics = self.past;
         for worker in &self.workers {
-            worker.body().tally.add_to(&mut metrics);
+            worker.body().counters.add_to(&mut metrics);
         }
         metrics.threads = self.workers.len() as u32;
         metrics.queued = self.queues.len() as u32;
@@ -257,6 +263,25 @@ impl Hints {
 }
 
 static POOL: PerProcess<Pool> = PerProcess::new();
+
+/// How many threads the program has chosen, or zero. Written under the lock of the pool that has
+/// not started.
+static CHOSEN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+/// Chooses how many threads the pool starts, in place of `UV_THREADPOOL_SIZE`. `EINVAL` unless the
+/// number is from 1 to 1024; `EBUSY` if the pool has started with another number.
+pub fn set_pool_threads(threads: u32) -> Result<(), Errno> {
+    if !(1..=MAX_THREADS).contains(&threads) {
+        return Err(Errno::EINVAL);
+    }
+    let state = Pool::obtain()?.lock();
+    match state.workers.len() {
+        0 => CHOSEN.store(threads, Relaxed),
+        started if started == threads as usize => {}
+        _ => return Err(Errno::EBUSY),
+    }
+    Ok(())
+}
 
 impl Pool {
     fn new() -> Pool {
@@ -316,9 +341,14 @@ impl Pool {
         self.lock()
     }
 
-    /// Starts as many threads as the environment asks for, or as many as the system permits.
+    /// Starts as many threads as the program or the environment asks for, or as many as the system
+    /// permits.
     #[cold]
     fn start(&'static self, state: &mut State) -> Result<(), Errno> {
+        let chosen = CHOSEN.load(Relaxed);
+        if chosen != 0 {
+            return self.start_workers(state, chosen);
+        }
         let setting = std::env::var_os("UV_THREADPOOL_SIZE");
         let setting = setting.as_ref().map(|setting| setting.to_string_lossy());
         self.start_workers(state, threads_wanted(setting.as_deref()))
@@ -331,7 +361,8 @@ impl Pool {
         for _ in 0..wanted {
             let worker = Arc::try_new(Worker {
                 pool: self,
-                tally: Tally::default(),
+                counters: Counters::default(),
+                running: Running::default(),
             });
             match worker.and_then(|worker| Thread::start(THREAD_STACK, worker)) {
                 Ok(worker) => state.workers.push(worker),
@@ -341,6 +372,9 @@ impl Pool {
         }
         self.hints.busy.store(state.workers.len() as u32, Relaxed);
         state.queues.slow_limit = state.workers.len().div_ceil(2);
+        if let Some(record) = recorder::recording() {
+            publish_threads(record, state);
+        }
         Ok(())
     }
 
@@ -350,7 +384,7 @@ impl Pool {
     }
 
     /// Queues a request, which then has exactly one completion. On error the request comes back.
-    pub(crate) fn submit(&'static self, task: Task) -> Result<Number, (Errno, Task)> {
+    pub(crate) fn submit(&'static self, mut task: Task) -> Result<Number, (Errno, Task)> {
         let mut guard = self.lock();
         let state = &mut *guard;
         if state.workers.is_empty()
@@ -358,7 +392,11 @@ impl Pool {
         {
             return Err((error, task));
         }
+        let recorded = recorder::recording().map(|record| (record, record_task(&mut task)));
         let number = state.queues.push(task)?;
+        if let Some((record, request)) = recorded {
+            blacklight_record::pool_queued(record, request, state.queues.oldest());
+        }
         let queued = state.queues.len();
         if queued > state.queued_max {
             state.queued_max = queued;
@@ -366,6 +404,42 @@ impl Pool {
         self.hints.queued.store(queued, SeqCst);
         self.unlock_and_wake(guard);
         Ok(number)
+    }
+
+    /// Tells a record that begins of what it has missed: the threads, and the requests that wait or
+    /// run. Calls `tell` for each such request of the given loop. Where nobody knows since when a
+    /// request waits or runs, it is since now.
+    #[cold]
+    pub(crate) fn adopt(
+        &self,
+        record: &'static Record,
+        lp: Option<Key>,
+        now_ns: u64,
+        mut tell: impl FnMut(Request),
+    ) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if state.workers.is_empty() {
+            return;
+        }
+        publish_threads(record, state);
+        for task in state.queues.iter_mut() {
+            if !task.is_recorded {
+                blacklight_record::pool_queued(record, task.record(now_ns), None);
+            }
+            if Some(task.lp) == lp {
+                tell(task.request());
+            }
+        }
+        blacklight_record::pool_oldest(record, state.queues.oldest());
+        for worker in &state.workers {
+            let running = worker.body().running.adopt(record, now_ns);
+            if let Some((of, request)) = running
+                && Some(of) == lp
+            {
+                tell(request);
+            }
+        }
     }
 
     /// Gives the lock back, and wakes a worker on the conditions that the module states.
@@ -392,11 +466,14 @@ impl Pool {
         let mut state = self.lock();
         let task = state.queues.cancel(number, lp)?;
         state.past.cancelled += 1;
+        if let (Some(request), Some(record)) = (task.recorded(), recorder::recording()) {
+            blacklight_record::pool_taken(record, request, state.queues.oldest());
+        }
         Some(task)
     }
 
     /// The main function of a worker.
-    fn work(&'static self, tally: &Tally) {
+    fn work(&'static self, worker: &Worker) {
         let mut serving: Option<Serving> = None;
         let mut patience = Patience::new(Spinning::Adaptive);
         let mut state = self.lock();
@@ -408,6 +485,10 @@ impl Pool {
                 state = self.sleep(state, &mut serving);
                 continue;
             };
+            if let (Some(request), Some(record)) = (task.recorded(), recorder::recording()) {
+                blacklight_record::pool_taken(record, request, state.queues.oldest());
+            }
+            worker.running.begins(&task);
             self.hints.queued.store(state.queues.len(), Relaxed);
             let taken = self.hints.taken.load(Relaxed) + 1;
             self.hints.taken.store(taken, Relaxed);
@@ -417,8 +498,9 @@ impl Pool {
                 serving = other;
             }
             let (is_slow, may_spin) = (task.is_slow(), task.may_spin);
-            let times_ns = run(task, serving.as_ref().expect("it has just been set"));
-            tally.count(times_ns);
+            let serving = serving.as_ref().expect("it has just been set");
+            let times_ns = run(task, serving, &worker.running);
+            worker.counters.count(times_ns);
             if is_slow {
                 state = self.lock();
                 state.queues.slow_is_over();
@@ -490,12 +572,23 @@ impl Pool {
         if requests > 0 {
             let before = state.queues.len();
             state.queues.cancel_all(lp, &mut removed);
+            self.record_removed(&state, &removed);
             state.past.cancelled += (before - state.queues.len()) as u64;
         }
         let mailbox = state.loops[lp.index].take();
         state.loops.remove(lp.index);
         drop(state);
         drop((mailbox, removed));
+    }
+
+    /// Tells the record of requests that were taken out of the queues.
+    fn record_removed(&self, state: &State, removed: &[Task]) {
+        let Some(record) = recorder::recording() else {
+            return;
+        };
+        for request in removed.iter().filter_map(Task::recorded) {
+            blacklight_record::pool_taken(record, request, state.queues.oldest());
+        }
     }
 
     /// Ends the workers after they have drained the queues. The next request starts new workers.
@@ -513,7 +606,7 @@ impl Pool {
         let mut past = PoolMetrics::default();
         for worker in workers {
             // `join` returns at once in a worker that ends the process and would join itself.
-            worker.join().tally.add_to(&mut past);
+            worker.join().counters.add_to(&mut past);
         }
         let mut state = self.lock();
         state.stopping = false;
@@ -524,20 +617,51 @@ impl Pool {
     }
 }
 
+/// Has a request that is submitted recorded.
+#[cold]
+#[inline(never)]
+fn record_task(task: &mut Task) -> Request {
+    // One that is not measured was about to be submitted when the record began.
+    let now_ns = match task.queued_ns {
+        0 => clock::monotonic_ns(),
+        queued_ns => queued_ns,
+    };
+    task.record(now_ns)
+}
+
+fn publish_threads(record: &Record, state: &State) {
+    let (threads, slow_limit) = (state.workers.len(), state.queues.slow_limit);
+    record.pool_threads(threads as u32, slow_limit as u32);
+}
+
 /// Runs the job and completes the request. Returns how long the request has waited and run, if it
 /// is measured.
-fn run(task: Task, serving: &Serving) -> Option<(u64, u64)> {
+fn run(task: Task, serving: &Serving, running: &Running) -> Option<(u64, u64)> {
     let is_measured = task.queued_ns != 0;
     let started_ns = match is_measured {
         true => clock::monotonic_ns(),
         false => 0,
     };
+    let recorded = task.recorded();
+    let writer = recorded.and_then(|_| running.writer(recorder::recording()?));
+    let recorded = recorded.zip(writer);
+    if let Some((request, writer)) = recorded {
+        writer.begins(request, started_ns);
+    }
     // The panic hook has reported a panic already, and the request completes like any other.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task.job.run()));
     let times_ns = is_measured.then(|| {
-        let ran_ns = clock::monotonic_ns().saturating_sub(started_ns);
+        let ended_ns = clock::monotonic_ns();
+        // A job that has forked and returns in the child too does not write to its parent's record.
+        if let Some((request, writer)) = recorded
+            && recorder::recording().is_some()
+        {
+            writer.ends(request, started_ns, ended_ns);
+        }
+        let ran_ns = ended_ns.saturating_sub(started_ns);
         (started_ns.saturating_sub(task.queued_ns), ran_ns)
     });
+    running.ends(recorded.is_some());
     serving.mailbox.complete(task.cell);
     times_ns
 }
@@ -581,6 +705,8 @@ mod tests {
                 cell,
                 queued_ns: 0,
                 may_spin: true,
+                name: Name::default(),
+                is_recorded: false,
             };
             state.queues.push(task).unwrap();
             pool.unlock_and_wake(state);

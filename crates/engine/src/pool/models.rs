@@ -1,4 +1,5 @@
-//! Models of the pool: loom tries every interleaving of a loop and its workers (see `crate::models`).
+//! Models of the pool: loom tries every interleaving of a loop and its workers (see
+//! `crate::models`).
 
 use super::{Pool, Task, WorkKind};
 use crate::event::Token;
@@ -56,6 +57,8 @@ impl Loop {
             cell,
             queued_ns: 0,
             may_spin,
+            name: super::Name::default(),
+            is_recorded: false,
         };
         self.pool.submit(task).unwrap()
     }

@@ -12,8 +12,10 @@
 
 use super::WorkKind;
 use crate::slab::Key;
+use blacklight_record::Request;
 use blacklight_sys::Errno;
 use blacklight_sys::job::Job;
+use blacklight_sys::per_process;
 use std::collections::VecDeque;
 
 /// A request of a loop to the pool.
@@ -28,9 +30,44 @@ pub(crate) struct Task {
     pub(crate) queued_ns: u64,
     /// Whether the worker that has run the request may spin for the next one.
     pub(crate) may_spin: bool,
+    /// By what name the record knows the request, and whether it has been told of it.
+    pub(crate) name: Name,
+    pub(crate) is_recorded: bool,
+}
+
+/// A request's name in the record.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Name {
+    /// An index into [`REQUEST_KINDS`](blacklight_record::layout::REQUEST_KINDS).
+    pub(crate) kind: u8,
+    /// The front end's name for it.
+    pub(crate) token: u64,
 }
 
 impl Task {
+    /// What the record is told of the request.
+    pub(super) fn request(&self) -> Request {
+        Request {
+            kind: self.name.kind,
+            token: self.name.token,
+            queued_ns: self.queued_ns,
+        }
+    }
+
+    /// What the record was told of the request; `None` if it was not told of it.
+    pub(super) fn recorded(&self) -> Option<Request> {
+        self.is_recorded.then(|| self.request())
+    }
+
+    /// Has the request recorded, as one that waits since now if nobody knows since when it does.
+    pub(super) fn record(&mut self, now_ns: u64) -> Request {
+        if self.queued_ns == 0 {
+            self.queued_ns = now_ns;
+        }
+        self.is_recorded = true;
+        self.request()
+    }
+
     pub(super) fn is_slow(&self) -> bool {
         self.kind == WorkKind::SlowIo
     }
@@ -149,6 +186,25 @@ impl Queues {
         self.fast.len() + self.slow.len()
     }
 
+    /// What the record is told of the request that waits longest. It knows all requests that wait:
+    /// those from before it began were [adopted](super::Pool::adopt).
+    pub(super) fn oldest(&self) -> Option<Request> {
+        let first = |queue: &Queue| queue.entries.front()?.task.as_ref()?.recorded();
+        let (fast, slow) = (first(&self.fast), first(&self.slow));
+        match (fast, slow) {
+            (Some(fast), Some(slow)) if slow.queued_ns < fast.queued_ns => Some(slow),
+            (None, slow) => slow,
+            (fast, _) => fast,
+        }
+    }
+
+    /// All requests that wait.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Task> {
+        let entries = self.fast.entries.iter_mut();
+        let entries = entries.chain(&mut self.slow.entries);
+        entries.filter_map(|entry| entry.task.as_mut())
+    }
+
     /// How many requests could start now, if there were threads for all.
     pub(super) fn startable(&self) -> usize {
         self.fast.len() + self.startable_slow()
@@ -170,7 +226,9 @@ impl Queues {
             return Err((error.into(), task));
         }
         self.submitted += 1;
-        let number = Number(self.submitted << 1 | u64::from(is_slow));
+        // A child's numbers are none of its parent's, whose requests it may still try to cancel.
+        let process = per_process::generation() << 48;
+        let number = Number((process | self.submitted) << 1 | u64::from(is_slow));
         queue.push_back(Entry {
             number,
             task: Some(task),
@@ -231,6 +289,8 @@ mod tests {
             cell,
             queued_ns: 0,
             may_spin: true,
+            name: Name::default(),
+            is_recorded: false,
         }
     }
 

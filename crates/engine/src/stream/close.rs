@@ -33,6 +33,16 @@ impl Engine {
         }
     }
 
+    /// Lets the file of a bound Unix socket stay when the stream is closed.
+    pub fn pipe_keep_file(&mut self, key: Key) -> Result<(), Errno> {
+        let stream = self.open_stream(key)?;
+        let extra = self.streams.slab[stream].extra;
+        if extra != NIL {
+            self.streams.extras[extra].path = None;
+        }
+        Ok(())
+    }
+
     /// Removes a stream that was just made and that the front end does not know.
     pub(crate) fn stream_discard(&mut self, key: Key, stream: u32) {
         self.release_stream(key.index, stream);

@@ -127,9 +127,14 @@ impl Engine {
         (Some(Event::Connect(token, result)), next)
     }
 
-    /// Listens for connections; [`Event::Connection`] follows for each. `EINVAL` if the stream has
+    /// Listens for connections; [`Event::Connection`] follows for each. Without a backlog, the socket
+    /// listens already, and keeps its own. `EINVAL` if the stream has
     /// no address to connect to.
-    pub fn stream_listen(&mut self, key: Key, backlog: i32) -> Result<(), Errno> {
+    pub fn stream_listen(
+        &mut self,
+        key: Key,
+        backlog: impl Into<Option<i32>>,
+    ) -> Result<(), Errno> {
         let index = self.open_stream(key)?;
         // Every attempt fails with the same error until the handle is bound to another address.
         if self.stream(index).kind == HandleKind::Tcp
@@ -146,7 +151,9 @@ impl Engine {
         let extra = self.stream_extra(index)?;
         extra.backlog.is_tcp = socket::is_tcp(fd);
         extra.backlog.may_block = fd::may_wait(fd);
-        socket::listen(fd, backlog)?;
+        if let Some(backlog) = backlog.into() {
+            socket::listen(fd, backlog)?;
+        }
         self.keep_reserve();
         let stream = self.stream(index);
         let (handle, watcher) = (stream.handle, stream.watcher);

@@ -102,7 +102,7 @@ impl Engine {
         let watcher = self.driver.add(-1, Owner::Stream(0))?;
         let stream = Stream::new(kind, watcher);
         let inserted = self.streams.slab.insert(stream).and_then(|stream| {
-            let key = self.handles.insert(Kind::Stream(stream.index), token);
+            let key = self.make_handle(Kind::Stream(stream.index), token);
             key.map(|key| (stream.index, key))
                 .inspect_err(|_| self.streams.slab.remove(stream.index))
         });

@@ -141,6 +141,22 @@ impl Engine {
         self.tried_to_read(index, result)
     }
 
+    /// As [`stream_try_read`](Engine::stream_try_read) on a socket, but leaves the bytes there.
+    pub fn stream_peek<'a>(
+        &mut self,
+        key: Key,
+        room: impl Into<Space<'a>>,
+    ) -> Result<usize, Errno> {
+        let index = self.readable_stream(key)?;
+        let Channel { fd, watcher, .. } = self.stream(index).channel()?;
+        let result = (self.driver).read(fd, room.into(), |room| socket::peek(fd, room));
+        if result == Err(Errno::EAGAIN) {
+            self.driver
+                .used_up(watcher, Interest::READABLE | Interest::PRIORITIZED);
+        }
+        self.tried_to_read(index, result)
+    }
+
     fn readable_stream(&self, key: Key) -> Result<u32, Errno> {
         let index = self.open_stream(key)?;
         let stream = self.stream(index);
@@ -154,7 +170,7 @@ impl Engine {
         }
     }
 
-    /// Whether the stream is a pipe handle on a terminal whose other side nobody has open any
+    /// Whether the stream is a pipe handle on a terminal whose other side no process has open any
     /// more. The kernel then fails reads with `EIO`, once everything has been read. A socket's
     /// error is never an end: what came before a reset may be incomplete.
     #[cold]

@@ -1,7 +1,7 @@
 //! The state of one stream.
 //!
-//! What belongs to a turn in progress (how far reading has got, what is to be reported) is not
-//! here but in the turn's [`Cursor`](super::Cursor).
+//! The state of a turn in progress (how far reading has got, which writes are to be reported) is
+//! not here but in the turn's [`Cursor`](super::Cursor).
 
 use super::connect::Backlog;
 use crate::handle::HandleKind;
@@ -28,21 +28,21 @@ pub(crate) struct Stream {
     pub(super) connect: Slot,
     /// Nagle's algorithm is to be off once there is a socket.
     pub(crate) nodelay: bool,
-    /// What went wrong in a call that could not say so.
+    /// The error of a call that had to return success; a later call or event reports it.
     pub(crate) delayed_error: Option<Errno>,
     /// The connection or passed descriptor that waits to be accepted; those behind it are in
     /// [`Extra`].
     pub(super) accepted: Option<Descriptor>,
-    /// What a terminal handle has beyond this, by its index.
+    /// The index of a terminal handle's own state.
     pub(crate) terminal: u32,
-    /// What few others have beyond this, by its index.
+    /// The index of the stream's [`Extra`], or `NIL`.
     pub(super) extra: u32,
 }
 
 // There may be very many of them, and most of the time most are idle.
 const _: () = assert!(size_of::<Stream>() <= 120);
 
-/// What arrives at a stream.
+/// The things that arrive at a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrivals {
     Bytes,
@@ -120,12 +120,12 @@ pub(super) struct Output {
     pub(super) shutdown: Slot,
 }
 
-/// What few streams need.
+/// State that few streams need.
 #[derive(Default, Debug)]
 pub(crate) struct Extra {
     /// The passed descriptors that wait behind the first.
     pub(super) passed: VecDeque<Descriptor>,
-    /// What is set on a TCP socket once there is one.
+    /// The setting for a TCP socket that does not exist yet.
     pub(crate) keepalive: Option<KeepAlive>,
     /// The file of a bound Unix socket, removed on close.
     pub(crate) path: Option<Box<CStr>>,
@@ -133,7 +133,16 @@ pub(crate) struct Extra {
     pub(super) backlog: Backlog,
 }
 
-/// What it takes to read from a stream, or to write to it.
+/// The requests of a stream that are not reported yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamRequests {
+    pub(crate) writes: u32,
+    pub(crate) queued_bytes: usize,
+    pub(crate) connects: bool,
+    pub(crate) shuts_down: bool,
+}
+
+/// The facts of a stream that reading from it or writing to it needs.
 #[derive(Clone, Copy)]
 pub(super) struct Channel {
     pub(super) fd: RawFd,
@@ -201,8 +210,18 @@ impl Stream {
         self.is_connecting() || !self.output.queue.is_empty()
     }
 
+    /// The requests in progress.
+    pub(crate) fn requests(&self) -> StreamRequests {
+        StreamRequests {
+            writes: self.output.queue.len() + self.output.done.len(),
+            queued_bytes: self.output.queued_bytes,
+            connects: self.connect.is_taken(),
+            shuts_down: self.output.shutdown.is_taken(),
+        }
+    }
+
     #[inline]
-    pub(super) fn is_listening(&self) -> bool {
+    pub(crate) fn is_listening(&self) -> bool {
         self.arrivals == Arrivals::Connections
     }
 

@@ -24,7 +24,7 @@ use blacklight_sys::Errno;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     stream: u32,
-    /// What the poller has said.
+    /// The readiness that the poller has reported.
     ready: Readiness,
     step: Step,
 }
@@ -44,11 +44,11 @@ pub(super) enum Step {
     Report(u32),
 }
 
-/// What a step hands out, and the step that follows; none at the end of the turn.
+/// The event that a step hands out, and the step that follows; none at the end of the turn.
 pub(super) type Stepped = (Option<Event>, Option<Step>);
 
 impl Cursor {
-    /// Whether the poller has said something that concerns `interest`.
+    /// Whether the poller has reported something that concerns `interest`.
     #[inline]
     fn is_for(&self, interest: Interest) -> bool {
         self.ready.concerns(interest)

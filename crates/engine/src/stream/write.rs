@@ -6,7 +6,7 @@
 
 use super::{Arrivals, Engine, Streams};
 use crate::event::Token;
-use crate::list::{Linked, Links};
+use crate::list::{Links, linked};
 use crate::readiness::Interest;
 use crate::slab::Key;
 use blacklight_sys::buffer::Buffers;
@@ -27,17 +27,7 @@ pub(crate) struct Write {
     pub(super) links: Links,
 }
 
-impl Linked for Write {
-    #[inline]
-    fn links(&self) -> Links {
-        self.links
-    }
-
-    #[inline]
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
+linked!(Write, links);
 
 impl Write {
     /// Counts as many of the `written` bytes as belong to this write. Returns how many those are.

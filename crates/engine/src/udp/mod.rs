@@ -25,7 +25,7 @@ mod socket;
 mod turn;
 
 pub use socket::{UdpBind, UdpReuse};
-pub(crate) use turn::Cursor;
+pub(crate) use turn::UdpCursor;
 
 use crate::driver::Owner;
 use crate::engine::Engine;
@@ -41,19 +41,45 @@ use send::Send;
 pub(crate) struct Udp {
     handle: u32,
     watcher: u32,
-    fd: Option<Descriptor>,
-    /// The socket's address family.
-    family: i32,
-    /// The socket reports a datagram's real length, so that a faster call can receive it.
-    quick: bool,
+    socket: Option<Socket>,
     /// The front end wants one event when it can send.
     wants_writable_event: bool,
-    connected: bool,
     receiving: Receiving,
     queue: List,
     done: List,
     /// Bytes in both lists.
     queued_bytes: usize,
+}
+
+/// The socket of a handle.
+#[derive(Debug)]
+struct Socket {
+    fd: Descriptor,
+    family: i32,
+    /// It reports a datagram's real length, so that a faster call can receive it.
+    is_quick: bool,
+    is_connected: bool,
+}
+
+impl Udp {
+    /// Its socket, or -1.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.socket.as_ref().map_or(-1, |socket| socket.fd.raw())
+    }
+
+    fn is_connected(&self) -> bool {
+        (self.socket.as_ref()).is_some_and(|socket| socket.is_connected)
+    }
+
+    /// Whether sends have not been reported yet.
+    fn has_sends(&self) -> bool {
+        !self.queue.is_empty() || !self.done.is_empty()
+    }
+
+    /// How many sends are not reported yet, and their bytes.
+    pub(crate) fn sends(&self) -> (u32, usize) {
+        (self.queue.len() + self.done.len(), self.queued_bytes)
+    }
 }
 
 /// Whether a handle receives.
@@ -68,7 +94,7 @@ enum Receiving {
 /// All UDP handles of a loop, and their sends.
 #[derive(Debug)]
 pub(crate) struct Udps {
-    slab: Slab<Udp>,
+    pub(crate) slab: Slab<Udp>,
     sends: Slab<Send>,
 }
 
@@ -89,18 +115,15 @@ impl Engine {
         let udp = Udp {
             handle: 0,
             watcher,
-            fd: None,
-            family: 0,
-            quick: false,
+            socket: None,
             wants_writable_event: false,
-            connected: false,
             receiving: Receiving::No,
             queue: List::EMPTY,
             done: List::EMPTY,
             queued_bytes: 0,
         };
         let inserted = self.udps.slab.insert(udp).and_then(|udp| {
-            let key = self.handles.insert(Kind::Udp(udp.index), token);
+            let key = self.make_handle(Kind::Udp(udp.index), token);
             key.map(|key| (udp.index, key))
                 .inspect_err(|_| self.udps.slab.remove(udp.index))
         });
@@ -108,7 +131,7 @@ impl Engine {
         self.udps.slab[udp].handle = key.index;
         self.driver.set_owner(watcher, Owner::Udp(udp));
         if let (Some(socket), Some(family)) = (socket, family)
-            && let Err(error) = self.udp_attach(udp, socket, family, true)
+            && let Err(error) = self.udp_attach(udp, socket, family)
         {
             self.release_udp(key.index, udp);
             self.udps.slab.remove(udp);
@@ -147,20 +170,22 @@ impl Engine {
     /// Shares the handle's socket, which stays open until the share is dropped.
     pub fn udp_share_fd(&mut self, key: Key) -> Result<SharedFd, Errno> {
         let index = self.open_udp(key).map_err(|_| Errno::EBADF)?;
-        let fd = self.udp_mut(index).fd.as_mut();
-        fd.ok_or(Errno::EBADF)?.share()
+        let socket = self.udp_mut(index).socket.as_mut();
+        socket.ok_or(Errno::EBADF)?.fd.share()
+    }
+
+    fn udp_socket(&self, index: u32) -> Result<&Socket, Errno> {
+        self.udp(index).socket.as_ref().ok_or(Errno::EBADF)
     }
 
     fn udp_raw_fd(&self, index: u32) -> Result<RawFd, Errno> {
-        let fd = self.udp(index).fd.as_ref();
-        fd.map(Descriptor::raw).ok_or(Errno::EBADF)
+        self.udp_socket(index).map(|socket| socket.fd.raw())
     }
 
     /// Makes the handle active if it receives or has sends, and inactive otherwise.
     fn udp_update_active(&mut self, index: u32) {
         let udp = self.udp(index);
-        let has_sends = !udp.queue.is_empty() || !udp.done.is_empty();
-        let active = udp.receiving == Receiving::Yes || has_sends;
+        let active = udp.receiving == Receiving::Yes || udp.has_sends();
         self.handles.set_active(udp.handle, active);
     }
 
@@ -171,8 +196,7 @@ impl Engine {
         self.end_turn_of_udp(index);
         let udp = self.udp_mut(index);
         udp.receiving = Receiving::No;
-        udp.connected = false;
-        udp.fd = None;
+        udp.socket = None;
     }
 
     /// Cancels the next send of a closed handle. After the last one, removes the handle's state and

@@ -72,9 +72,7 @@ impl Engine {
         sender: &'a mut SenderRoom,
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.receiving_udp(key)?;
-        let fd = self.udp_raw_fd(index)?;
-        let quick = self.udp(index).quick;
-        let result = (self.driver).receive(fd, 1, |_| datagram::receive(fd, room, quick, sender));
+        let result = self.receive_one(index, room.into(), sender);
         self.note_received(index, u32::from(result.is_ok()));
         result
     }
@@ -88,9 +86,20 @@ impl Engine {
         sender: &'a mut SenderRoom,
     ) -> Result<Datagram<'a>, Errno> {
         let index = self.open_udp(key)?;
-        let fd = self.udp_raw_fd(index)?;
-        let quick = self.udp(index).quick;
-        (self.driver).receive(fd, 1, |_| datagram::receive(fd, room, quick, sender))
+        self.receive_one(index, room.into(), sender)
+    }
+
+    #[inline]
+    fn receive_one<'a>(
+        &mut self,
+        index: u32,
+        room: Space<'_>,
+        sender: &'a mut SenderRoom,
+    ) -> Result<Datagram<'a>, Errno> {
+        let socket = self.udp_socket(index)?;
+        let (fd, is_quick) = (socket.fd.raw(), socket.is_quick);
+        self.driver
+            .receive(fd, 1, |_| datagram::receive(fd, room, is_quick, sender))
     }
 
     /// As [`udp_receive`](Engine::udp_receive), for several datagrams at once: `room` is cut

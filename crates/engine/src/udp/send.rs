@@ -12,7 +12,7 @@
 use super::{Engine, Udp, Udps};
 use crate::driver::Pending;
 use crate::event::{Event, Token};
-use crate::list::{Linked, Links};
+use crate::list::{Links, linked};
 use crate::progress::Budget;
 use crate::readiness::Interest;
 use crate::slab::Key;
@@ -33,22 +33,12 @@ pub(super) struct Send {
     links: Links,
 }
 
-impl Linked for Send {
-    #[inline]
-    fn links(&self) -> Links {
-        self.links
-    }
-
-    #[inline]
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
+linked!(Send, links);
 
 impl Engine {
     /// Checks that the handle can send to this destination. If it has no socket, makes one.
     fn prepare_to_send(&mut self, index: u32, to: Option<AddressRef<'_>>) -> Result<(), Errno> {
-        match (self.udp(index).connected, to) {
+        match (self.udp(index).is_connected(), to) {
             (true, Some(_)) => Err(Errno::EISCONN),
             (false, None) => Err(Errno::EDESTADDRREQ),
             (true, None) => self.udp_raw_fd(index).map(drop),
@@ -82,7 +72,7 @@ impl Engine {
         let index = self.open_udp(key)?;
         self.prepare_to_send(index, to)?;
         let udp = self.udp(index);
-        if !udp.queue.is_empty() || !udp.done.is_empty() {
+        if udp.has_sends() {
             return Ok(false);
         }
         let fd = self.udp_raw_fd(index)?;
@@ -135,7 +125,7 @@ impl Engine {
         })?;
         let udp = self.udp(index);
         let watcher = udp.watcher;
-        if udp.queue.is_empty() && udp.done.is_empty() {
+        if !udp.has_sends() {
             // The handle has no other sends, so `udp_send` has failed for want of room.
             if let Err(error) = self.driver.want(watcher, Interest::WRITABLE) {
                 self.udps.sends.remove(send.index);
@@ -207,8 +197,7 @@ impl Engine {
 
     /// The socket; `EAGAIN` if there are sends that a new datagram would overtake.
     fn udp_free_fd(&self, index: u32) -> Result<RawFd, Errno> {
-        let udp = self.udp(index);
-        if !udp.queue.is_empty() || !udp.done.is_empty() {
+        if self.udp(index).has_sends() {
             return Err(Errno::EAGAIN);
         }
         self.udp_raw_fd(index)
@@ -219,11 +208,8 @@ impl Engine {
         let Ok(index) = self.open_udp(key) else {
             return (0, 0);
         };
-        let udp = self.udp(index);
-        (
-            (udp.queue.len() + udp.done.len()) as usize,
-            udp.queued_bytes,
-        )
+        let (sends, bytes) = self.udp(index).sends();
+        (sends as usize, bytes)
     }
 
     /// Sends as much of the queue as possible.

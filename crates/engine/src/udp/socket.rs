@@ -5,7 +5,7 @@
 //! supplies may be bound or not: the engine does not record which, and relies on the kernel's
 //! errors.
 
-use super::Engine;
+use super::{Engine, Socket};
 use crate::slab::{Key, NIL};
 use blacklight_sys::datagram::{self, UdpOption};
 use blacklight_sys::fd::{self, Descriptor};
@@ -61,29 +61,30 @@ fn byte(value: i32) -> Result<i32, Errno> {
 }
 
 impl Engine {
-    /// Gives a socket to a handle that has none.
+    /// Gives a new socket to a handle that has none.
     pub(super) fn udp_attach(
         &mut self,
         index: u32,
-        socket: Descriptor,
+        fd: Descriptor,
         family: i32,
-        quick: bool,
     ) -> Result<(), Errno> {
         let watcher = self.udp(index).watcher;
-        self.driver.attach(watcher, socket.raw())?;
-        let udp = self.udp_mut(index);
-        udp.family = family;
-        udp.quick = quick;
-        udp.fd = Some(socket);
+        self.driver.attach(watcher, fd.raw())?;
+        self.udp_mut(index).socket = Some(Socket {
+            fd,
+            family,
+            is_quick: true,
+            is_connected: false,
+        });
         Ok(())
     }
 
     fn udp_ensure_socket(&mut self, index: u32, family: i32) -> Result<(), Errno> {
-        if self.udp(index).fd.is_some() {
+        if self.udp(index).socket.is_some() {
             return Ok(());
         }
         let socket = udp_socket(family)?;
-        self.udp_attach(index, socket, family, true)
+        self.udp_attach(index, socket, family)
     }
 
     /// If the handle has no socket, makes one, bound to a port of the kernel's choice.
@@ -93,7 +94,7 @@ impl Engine {
         family: i32,
         reuse_address: bool,
     ) -> Result<(), Errno> {
-        if self.udp(index).fd.is_some() {
+        if self.udp(index).socket.is_some() {
             return Ok(());
         }
         let options = UdpBind {
@@ -117,7 +118,7 @@ impl Engine {
     ) -> Result<(), (Errno, Descriptor)> {
         let raw = socket.raw();
         let checked = self.open_udp(key).and_then(|index| {
-            if self.udp(index).fd.is_some() {
+            if self.udp(index).socket.is_some() {
                 return Err(Errno::EBUSY);
             }
             if self.driver.is_taken(raw, NIL) {
@@ -132,11 +133,12 @@ impl Engine {
             Ok(index) => index,
             Err(error) => return Err((error, socket)),
         };
-        let udp = self.udp_mut(index);
-        udp.family = datagram::family(raw).unwrap_or(0);
-        udp.quick = datagram::tells_real_length(raw);
-        udp.connected = socket::peer_address(raw).is_ok();
-        udp.fd = Some(socket);
+        self.udp_mut(index).socket = Some(Socket {
+            fd: socket,
+            family: datagram::family(raw).unwrap_or(0),
+            is_quick: datagram::tells_real_length(raw),
+            is_connected: socket::peer_address(raw).is_ok(),
+        });
         Ok(())
     }
 
@@ -171,36 +173,44 @@ impl Engine {
     /// `EISCONN` if it is connected.
     pub fn udp_connect(&mut self, key: Key, address: &Address) -> Result<(), Errno> {
         let index = self.open_udp(key)?;
-        if self.udp(index).connected {
+        if self.udp(index).is_connected() {
             return Err(Errno::EISCONN);
         }
         self.udp_ensure_bound(index, address.family(), false)?;
-        socket::connect(self.udp_raw_fd(index)?, address)?;
-        self.udp_mut(index).connected = true;
-        Ok(())
+        self.change_peer(index, true, |fd| socket::connect(fd, address).map(drop))
     }
 
     /// Ends the connection. `ENOTCONN` if there is none.
     pub fn udp_disconnect(&mut self, key: Key) -> Result<(), Errno> {
         let index = self.open_udp(key)?;
-        if !self.udp(index).connected {
+        if !self.udp(index).is_connected() {
             return Err(Errno::ENOTCONN);
         }
-        datagram::disconnect(self.udp_raw_fd(index)?)?;
-        self.udp_mut(index).connected = false;
+        self.change_peer(index, false, datagram::disconnect)
+    }
+
+    fn change_peer(
+        &mut self,
+        index: u32,
+        is_connected: bool,
+        change: impl FnOnce(RawFd) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let socket = self.udp_mut(index).socket.as_mut().ok_or(Errno::EBADF)?;
+        change(socket.fd.raw())?;
+        socket.is_connected = is_connected;
         Ok(())
     }
 
     /// Whether the handle is connected, so that sends must not name a destination.
     pub fn udp_is_connected(&self, key: Key) -> bool {
         self.open_udp(key)
-            .is_ok_and(|index| self.udp(index).connected)
+            .is_ok_and(|index| self.udp(index).is_connected())
     }
 
     /// The socket's address family, once there is a socket.
     pub fn udp_family(&self, key: Key) -> Option<i32> {
-        let udp = self.udp(self.open_udp(key).ok()?);
-        udp.fd.as_ref().map(|_| udp.family)
+        let socket = self.udp_socket(self.open_udp(key).ok()?).ok()?;
+        Some(socket.family)
     }
 
     /// The handle's own address, or that of its peer. `EBADF` without a socket, `ENOTCONN`

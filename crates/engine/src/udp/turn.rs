@@ -5,7 +5,7 @@
 //!   Broken ────────────────────► Report
 //! ```
 //!
-//! The cursor stores the current [`Step`] while a callback of the turn runs. If the callback stops
+//! The cursor stores the current [`UdpStep`] while a callback of the turn runs. If the callback stops
 //! the handle, the next step sees that. If the callback closes the handle, the turn ends.
 
 use super::{Engine, Receiving};
@@ -17,15 +17,15 @@ use blacklight_sys::Errno;
 
 /// The progress of one handle's turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct UdpCursor {
     udp: u32,
     /// The readiness that the poller has reported.
     ready: Readiness,
-    step: Step,
+    step: UdpStep,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum UdpStep {
     /// The descriptor cannot be watched, or is closed.
     Broken(Errno),
     /// The front end receives datagrams.
@@ -39,41 +39,41 @@ enum Step {
 }
 
 /// The event of a step, if any, and the next step; `None` ends the turn.
-type Stepped = (Option<Event>, Option<Step>);
+type UdpStepped = (Option<Event>, Option<UdpStep>);
 
 impl Engine {
     /// Begins a handle's turn with the readiness that the poller has reported.
     #[inline]
-    pub(crate) fn udp_ready(&mut self, udp: u32, ready: Readiness) -> Cursor {
+    pub(crate) fn udp_ready(&mut self, udp: u32, ready: Readiness) -> UdpCursor {
         let step = if ready.contains(Readiness::CLOSED) {
-            Step::Broken(Errno::EBADF)
+            UdpStep::Broken(Errno::EBADF)
         } else if ready.concerns(Interest::READABLE) {
-            Step::Receive(Intake::BEGIN)
+            UdpStep::Receive(Intake::BEGIN)
         } else {
-            Step::Send
+            UdpStep::Send
         };
-        Cursor { udp, ready, step }
+        UdpCursor { udp, ready, step }
     }
 
     /// Begins a handle's turn in a pending phase.
-    pub(crate) fn udp_pending(&mut self, udp: u32, why: Pending) -> Cursor {
+    pub(crate) fn udp_pending(&mut self, udp: u32, why: Pending) -> UdpCursor {
         let (ready, step) = match why {
-            Pending::Fed => (Readiness::WRITABLE, Step::Send),
-            Pending::Refused(error) => (Readiness::NONE, Step::Broken(error)),
+            Pending::Fed => (Readiness::WRITABLE, UdpStep::Send),
+            Pending::Refused(error) => (Readiness::NONE, UdpStep::Broken(error)),
         };
-        Cursor { udp, ready, step }
+        UdpCursor { udp, ready, step }
     }
 
     /// Continues a handle's turn up to its next event or its end.
-    pub(crate) fn next_of_udp(&mut self, mut cursor: Cursor) -> Option<Event> {
+    pub(crate) fn next_of_udp(&mut self, mut cursor: UdpCursor) -> Option<Event> {
         let index = cursor.udp;
         loop {
             let (event, next) = match cursor.step {
-                Step::Broken(error) => self.break_udp(index, error),
-                Step::Receive(intake) => self.next_receive(&cursor, intake),
-                Step::Errors(intake) => self.next_receive_error(index, intake),
-                Step::Send => self.send_queued(&cursor),
-                Step::Report(left) => self.report_next_send(index, left),
+                UdpStep::Broken(error) => self.break_udp(index, error),
+                UdpStep::Receive(intake) => self.next_receive(&cursor, intake),
+                UdpStep::Errors(intake) => self.next_receive_error(index, intake),
+                UdpStep::Send => self.send_queued(&cursor),
+                UdpStep::Report(left) => self.report_next_send(index, left),
             };
             let Some(step) = next else {
                 self.in_hand = InHand::Nothing;
@@ -88,41 +88,41 @@ impl Engine {
     }
 
     /// The descriptor is unusable: all queued sends fail, and receiving ends.
-    fn break_udp(&mut self, index: u32, error: Errno) -> Stepped {
+    fn break_udp(&mut self, index: u32, error: Errno) -> UdpStepped {
         // The poller will not report room. The next send is tried at once.
         self.driver
             .unwant(self.udp(index).watcher, Interest::WRITABLE);
         self.fail_sends(index, error);
-        let reports = Step::Report(self.udp(index).done.len());
+        let reports = UdpStep::Report(self.udp(index).done.len());
         (self.receiving_failed(index, error), Some(reports))
     }
 
     /// Lets the front end receive, while there is more and the turn's budget is not spent.
     #[inline(always)]
-    fn next_receive(&mut self, cursor: &Cursor, mut intake: Intake) -> Stepped {
+    fn next_receive(&mut self, cursor: &UdpCursor, mut intake: Intake) -> UdpStepped {
         let udp = self.udp(cursor.udp);
         if udp.receiving != Receiving::No && intake.goes_on() {
             let event = Event::Receive(self.handles[udp.handle].token);
-            return (Some(event), Some(Step::Receive(intake)));
+            return (Some(event), Some(UdpStep::Receive(intake)));
         }
         match cursor.ready.contains(Readiness::ERROR) {
-            true => (None, Some(Step::Errors(Intake::BEGIN))),
-            false => (None, Some(Step::Send)),
+            true => (None, Some(UdpStep::Errors(Intake::BEGIN))),
+            false => (None, Some(UdpStep::Send)),
         }
     }
 
     /// As [`next_receive`](Engine::next_receive), for errors.
-    fn next_receive_error(&mut self, index: u32, mut intake: Intake) -> Stepped {
+    fn next_receive_error(&mut self, index: u32, mut intake: Intake) -> UdpStepped {
         let udp = self.udp(index);
         if udp.receiving != Receiving::No && intake.goes_on() {
             let event = Event::ReceiveError(self.handles[udp.handle].token);
-            return (Some(event), Some(Step::Errors(intake)));
+            return (Some(event), Some(UdpStep::Errors(intake)));
         }
-        (None, Some(Step::Send))
+        (None, Some(UdpStep::Send))
     }
 
     #[inline(always)]
-    fn send_queued(&mut self, cursor: &Cursor) -> Stepped {
+    fn send_queued(&mut self, cursor: &UdpCursor) -> UdpStepped {
         let index = cursor.udp;
         if !cursor.ready.concerns(Interest::WRITABLE) {
             return (None, None);
@@ -131,15 +131,15 @@ impl Engine {
         if cursor.ready.contains(Readiness::ERROR) {
             self.discard_errors(index);
         }
-        (None, Some(Step::Report(self.udp(index).done.len())))
+        (None, Some(UdpStep::Report(self.udp(index).done.len())))
     }
 
     #[inline(always)]
-    fn report_next_send(&mut self, index: u32, left: u32) -> Stepped {
+    fn report_next_send(&mut self, index: u32, left: u32) -> UdpStepped {
         if left > 0
             && let Some(event) = self.report_send(index)
         {
-            return (Some(event), Some(Step::Report(left - 1)));
+            return (Some(event), Some(UdpStep::Report(left - 1)));
         }
         (self.after_reports(index), None)
     }
@@ -150,7 +150,7 @@ impl Engine {
     pub(super) fn note_received(&mut self, index: u32, count: u32) {
         if let InHand::Udp(cursor) = &mut self.in_hand
             && cursor.udp == index
-            && let Step::Receive(intake) | Step::Errors(intake) = &mut cursor.step
+            && let UdpStep::Receive(intake) | UdpStep::Errors(intake) = &mut cursor.step
         {
             intake.took(count, count > 0);
         }

@@ -1,4 +1,4 @@
-//! What the programs have come across, so that they do not test nothing.
+//! Counts of the situations that the programs have met. A situation that none has met fails the test.
 
 use blacklight_engine::{Errno, Event, Tally};
 

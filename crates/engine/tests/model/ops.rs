@@ -1,5 +1,4 @@
-//! What a random program does: the operations, what they mean to the model, and which of
-//! them come next.
+//! The operations of a random program: their meaning to the model, and the choice of the next one.
 
 use crate::random::Random;
 use crate::rules::{Life, Model, NS_PER_MS};

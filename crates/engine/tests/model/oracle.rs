@@ -1,4 +1,4 @@
-//! What the rules leave open.
+//! Choices that the rules leave open.
 //!
 //! A kernel may report events in any order, interrupt a wait or refuse a descriptor, and
 //! nobody is told directly. Where the model comes to such a point it asks an oracle, and

@@ -16,7 +16,7 @@ use blacklight_engine::{
     Action, Engine, Errno, Event, Faults, HandleKind, Key, Mechanism, Mode, Run, Sender, Sim, Token,
 };
 
-/// What happened, to be read after a failure.
+/// An entry of the trace, which is printed after a failure.
 #[derive(Debug)]
 #[allow(dead_code, reason = "the trace is for readers")]
 enum Entry {

@@ -54,9 +54,9 @@ pub(crate) struct Handle {
     /// order of starting. Zero when stopped.
     pub(crate) start: u64,
     pub(crate) fd: RawFd,
-    /// What the owner wants to hear of.
+    /// The conditions that the owner wants to hear of.
     pub(crate) wanted: u32,
-    /// What the kernel has been asked for: not yet all that is wanted, or still more.
+    /// The conditions that the kernel has been asked for: not yet all that are wanted, or still more.
     pub(crate) asked: u32,
 }
 
@@ -136,7 +136,7 @@ pub(crate) struct Model {
     /// Handles to be finished, and those that the closing phase is finishing.
     pub(crate) closing: Vec<usize>,
     pub(crate) closing_now: Vec<usize>,
-    /// What the last wait has found and nobody has been told yet, in no order.
+    /// The events of the last wait that have not been handed out, in no order.
     pub(crate) batch: Vec<(usize, u32)>,
     /// Poll handles that the kernel has refused to watch.
     pub(crate) pending: Vec<(usize, Errno)>,

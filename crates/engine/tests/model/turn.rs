@@ -4,7 +4,7 @@ use crate::oracle::Oracle;
 use crate::rules::{Model, Phase, Run};
 use blacklight_engine::{Event, Mode, Token};
 
-/// What the engine has been seen to do in one step.
+/// One step of the engine, as it was seen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) event: Option<Event>,
@@ -116,7 +116,7 @@ impl Model {
                 self.run.alive = self.is_alive();
                 match self.run.mode {
                     Mode::Default => Phase::Turn,
-                    Mode::Once | Mode::NoWait => self.finish(),
+                    _ => self.finish(),
                 }
             }
             Phase::Done => Phase::Done,

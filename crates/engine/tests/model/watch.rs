@@ -1,7 +1,7 @@
 //! Waiting for descriptors, and what their owners are told.
 //!
-//! What the kernel has been asked for follows what is wanted with a delay: more is asked
-//! for right before a wait, less once something has been reported that nobody wants. And a
+//! The kernel is asked late for the conditions that are wanted: for more of them right before a
+//! wait, for fewer once it has reported something that nobody wants. And a
 //! wait that ended without anything to tell goes on for the rest of its time, which counts
 //! from the loop's own time.
 
@@ -42,7 +42,7 @@ impl Spin {
     }
 }
 
-/// What a poll handle's mask means to the kernel.
+/// The kernel's bits for a poll handle's mask.
 pub(crate) fn to_mask(wanted: Readiness) -> u32 {
     let mut mask = 0;
     for (readiness, bit) in [
@@ -63,7 +63,7 @@ impl Model {
         let sleeps = match self.run.mode {
             Mode::Default => true,
             Mode::Once => self.run.may_sleep,
-            Mode::NoWait => false,
+            _ => false,
         };
         let mut timeout = if sleeps { self.poll_timeout() } else { Some(0) };
         let deadline_ns = timeout.map(|timeout| self.now_ns.saturating_add(timeout));
@@ -191,7 +191,7 @@ impl Model {
         }
     }
 
-    /// What the kernel has to report right now.
+    /// The events that the kernel has to report right now.
     fn found(&self) -> Vec<(usize, u32)> {
         let mut found = Vec::new();
         for (id, handle) in self.handles.iter().enumerate() {
@@ -206,7 +206,7 @@ impl Model {
         found
     }
 
-    /// What a handle is told of something that the kernel reports, if it wants to hear it.
+    /// The result that a handle is told of an event of the kernel's, if it wants to hear of it.
     fn told(&self, id: usize, mask: u32) -> Option<Result<Readiness, Errno>> {
         let wanted = self.handles[id].wanted;
         let mut events = mask & (wanted | POLLERR | POLLHUP | POLLNVAL);

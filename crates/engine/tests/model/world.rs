@@ -1,4 +1,4 @@
-//! What the model knows of the simulated kernel: time, descriptors and the script.
+//! The simulated kernel, as far as the model knows it: time, descriptors and the script.
 
 use blacklight_engine::{Faults, RawFd};
 use rustix::event::PollFlags;
@@ -11,7 +11,7 @@ pub(crate) const POLLHUP: u32 = PollFlags::HUP.bits() as u32;
 pub(crate) const POLLNVAL: u32 = PollFlags::NVAL.bits() as u32;
 pub(crate) const POLLRDHUP: u32 = PollFlags::RDHUP.bits() as u32;
 
-/// What the script does.
+/// An action of the script.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Act {
     Ready(RawFd, u32),
@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) now_ns: u64,
     /// The open descriptors and what is ready on each.
     fds: Vec<(RawFd, u32)>,
-    /// What is still to happen and when, in the order of scheduling.
+    /// The actions that are still to come and their times, in the order of scheduling.
     script: Vec<(u64, Act)>,
     pub(crate) may: May,
     /// Whether a sleep costs something, so that loops spin.
@@ -70,7 +70,7 @@ impl World {
         self.fds.retain(|&(open, _)| open != fd);
     }
 
-    /// What is ready on a descriptor, or `None` if it is not open.
+    /// The conditions that a descriptor meets, or `None` if it is not open.
     pub(crate) fn ready(&self, fd: RawFd) -> Option<u32> {
         let found = self.fds.iter().find(|&&(open, _)| open == fd);
         found.map(|&(_, ready)| ready)

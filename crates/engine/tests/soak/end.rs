@@ -24,13 +24,13 @@ pub(crate) struct End {
     kind: Kind,
     peer: usize,
     finale: Finale,
-    /// Who is to accept it.
+    /// The server that is to accept it.
     pub(crate) server: Option<Key>,
     messages_left: u32,
     /// Where in the pattern its stream begins.
     offset: usize,
     sent: usize,
-    /// What the kernel has taken for certain.
+    /// The bytes that the kernel has certainly taken.
     acknowledged: usize,
     received: usize,
     /// After how many bytes a write has failed, while those behind it may have gone.
@@ -393,7 +393,7 @@ impl World {
             it.is_shutting_down, it.is_shut,
             "end {end}: a shutdown is left"
         );
-        // Whoever was to accept it waits in vain.
+        // A peer that a server was to accept waits in vain.
         let peer = it.peer;
         if self.ends[peer].server.is_some() && !self.ends[end].is_open {
             self.close_end(peer);
@@ -425,7 +425,7 @@ impl World {
         self.close_if_over(end);
     }
 
-    /// What must hold when all is over.
+    /// Checks an end when all is over.
     pub(crate) fn check_end(&mut self, end: usize) {
         let it = &self.ends[end];
         let peer = &self.ends[it.peer];

@@ -22,7 +22,7 @@ pub(crate) struct Post {
     next_number: u64,
     /// The sends that have not been reported: request and datagram.
     sends: VecDeque<(u64, u64)>,
-    /// What the kernel has taken, as far as that is known.
+    /// The datagrams that the kernel is known to have taken.
     taken: Vec<u64>,
     received: Vec<u64>,
     /// Closes the sender after so many ticks, whatever is going on.
@@ -96,7 +96,7 @@ impl Post {
         assert!(!std::mem::replace(&mut self.closed.1, true));
     }
 
-    /// What must hold when all is over: all that was taken has come, unless somebody left.
+    /// Checks at the end that all that was taken has come, unless an end has closed early.
     pub(crate) fn check(&self, coverage: &mut Coverage) {
         assert_eq!(self.closed, (true, true));
         coverage.datagrams += self.received.len() as u64;

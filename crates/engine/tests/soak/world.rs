@@ -17,11 +17,11 @@ pub(crate) const PERIOD: usize = 65_521;
 /// A program that has not ended by then never will.
 const MAX_TICKS: u64 = 50_000;
 
-/// What a sleep costs: nothing to speak of, as much as it does on some machines, and more than is
-/// ever believed.
+/// Costs of a sleep: nothing to speak of, as much as on some machines, and more than the engine
+/// ever believes.
 const PRICES_NS: [u64; 4] = [0, 2_000, 10_000, 1_000_000];
 
-/// What is sent: at each place a byte that depends on it.
+/// The bytes that are sent: at each place one that depends on the place.
 pub(crate) fn pattern(start: usize, len: usize) -> &'static [u8] {
     static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
     let pattern = PATTERN.get_or_init(|| {
@@ -40,7 +40,7 @@ pub(crate) enum Sockets {
     Local,
 }
 
-/// What a token stands for.
+/// The object that a token stands for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Name {
     Ticker,
@@ -95,10 +95,10 @@ impl From<&[u8]> for Slice {
     }
 }
 
-/// What the engine is lent until a request is reported.
+/// Memory that the engine is lent until a request is reported.
 pub(crate) struct Lent {
     slices: Vec<Slice>,
-    /// What the slices point to, unless that is the pattern.
+    /// The bytes that the slices point to, unless they point to the pattern.
     _bytes: Vec<u8>,
 }
 
@@ -332,7 +332,7 @@ impl World {
     }
 }
 
-/// What the programs have come across, so that they do not test nothing.
+/// Counts of the situations that the programs have met. A situation that none has met fails the test.
 #[derive(Default, Debug)]
 pub(crate) struct Coverage {
     pub(crate) bytes: u64,
@@ -348,7 +348,7 @@ pub(crate) struct Coverage {
     pub(crate) failed_connects: u64,
     pub(crate) failed_accepts: u64,
     pub(crate) turned_away: u64,
-    /// What only some pollers can do.
+    /// Counts of features that only some pollers have.
     tally: Tally,
 }
 

@@ -1,6 +1,6 @@
 //! The same tests on every mechanism that asks a real kernel.
 
-use blacklight_engine::{Engine, Event, Mechanism, Mode, Run, Token};
+use blacklight_engine::{Called, Engine, Event, Front, Mechanism, Mode, Run, Token};
 use std::sync::{Mutex, PoisonError};
 
 /// Makes one test out of each function for each mechanism.
@@ -34,8 +34,16 @@ pub(crate) fn alone(test: impl FnOnce()) {
 }
 
 pub(crate) fn engine_on(mechanism: Mechanism) -> Engine {
-    let engine = Engine::new(Some(mechanism)).expect("the mechanism is there");
+    let mut engine = Engine::new(Some(mechanism)).expect("the mechanism is there");
     assert_eq!(engine.mechanism(), mechanism);
+    // Nothing is recorded unless the environment of the test says so.
+    let callback_of = |_: Called<'_>| 0x1000;
+    let is_library = false;
+    let front = Front {
+        is_library,
+        callback_of,
+    };
+    engine.record(front, "");
     engine
 }
 
@@ -61,7 +69,7 @@ pub(crate) fn run(engine: &mut Engine, mode: Mode, mut call: impl FnMut(&mut Eng
     }
 }
 
-/// What happens in one run in which nobody does anything.
+/// The events of one run in which nothing is done at any of them.
 #[allow(dead_code, reason = "tests of allocations collect nothing")]
 pub(crate) fn events(engine: &mut Engine, mode: Mode) -> Vec<Event> {
     let mut events = Vec::new();
@@ -69,7 +77,7 @@ pub(crate) fn events(engine: &mut Engine, mode: Mode) -> Vec<Event> {
     events
 }
 
-/// What is there to be told right now.
+/// The events that are there right now.
 #[allow(dead_code, reason = "tests of allocations collect nothing")]
 pub(crate) fn told(engine: &mut Engine) -> Vec<Event> {
     events(engine, Mode::NoWait)

@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 struct End {
     key: Key,
     token: Token,
-    /// What the other end has written and this one has not read.
+    /// The bytes that the other end has written and this one has not read.
     to_read: usize,
 }
 
@@ -20,7 +20,7 @@ struct End {
 pub(crate) struct Conversation {
     ends: [End; 2],
     message: usize,
-    /// What an end reads at once.
+    /// The most bytes that an end reads at once.
     room: usize,
     /// Messages that are still to be begun.
     left: u32,

@@ -1,4 +1,4 @@
-//! What objects need of their program.
+//! The program's side of its objects: the engine, random numbers and the ledger.
 
 use crate::ledger::{Kind, Ledger};
 use crate::random::Random;

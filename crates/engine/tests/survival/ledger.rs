@@ -1,4 +1,4 @@
-//! What is still to be told, and what has been.
+//! The events that are still to come, and those that have come.
 
 use blacklight_engine::{Event, Token};
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,7 +119,7 @@ impl Ledger {
         }
     }
 
-    /// What has not come.
+    /// Descriptions of the events that have not come.
     pub(crate) fn missing(&self) -> Vec<String> {
         let open = self.open.iter();
         open.map(|((token, kind), times)| format!("{kind:?} of {token:#x}, {times} times"))

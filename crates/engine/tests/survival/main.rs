@@ -45,7 +45,7 @@ const MAX_DEPTH: usize = 4;
 const KINDS_OF_OBJECTS: u64 = 17;
 const BEFORE_SLEEP: u64 = 14;
 
-/// What was done at events of each kind, and what the loops have made use of.
+/// Counts of the actions at events of each kind, and the features that the loops have used.
 #[derive(Default, Debug)]
 struct Coverage {
     kinds: BTreeMap<Kind, Count>,
@@ -134,7 +134,7 @@ impl Program {
             && let Some(last) = self.last_made
             && desk.random.chance(1, 3)
         {
-            // What is alike is queued together, so that a run can be given up between the two.
+            // Two objects of a kind are queued together, so that a run can be given up between them.
             kind = last;
         }
         self.last_made = Some(kind);

@@ -17,7 +17,7 @@ static BYTES: [u8; 1 << 20] = [b'x'; 1 << 20];
 #[repr(C)]
 struct Slice(*const u8, usize);
 
-/// What the engine is lent until it has reported it. Objects live as long as the engine.
+/// Memory that the engine is lent until it has reported the request. Objects live as long as the engine.
 #[derive(Default)]
 #[allow(clippy::vec_box, reason = "the engine knows where the entries are")]
 pub(crate) struct Lent(Vec<Box<Slice>>);
@@ -42,7 +42,7 @@ pub(crate) struct Connection {
     reader: (Key, Token),
     server: Option<Key>,
     lent: Lent,
-    /// What has been written and not reported.
+    /// Writes that have not been reported.
     writes: u32,
     bytes: usize,
     room: Vec<MaybeUninit<u8>>,

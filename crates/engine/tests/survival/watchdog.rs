@@ -26,7 +26,7 @@ pub(crate) fn watch(seed: u64, mechanism: Mechanism, ledger: &Arc<Mutex<Ledger>>
     let thread = std::thread::spawn(move || {
         if is_over.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
             let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            // What a test prints is kept back until it ends, which this one does not.
+            // The output of a test is kept back until it ends, and this one does not end.
             let missing = ledger.missing();
             let _ = writeln!(
                 std::io::stderr(),

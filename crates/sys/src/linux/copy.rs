@@ -7,6 +7,7 @@ use crate::fs::copy::wait_for_room;
 use crate::fs::stat::FileSystem;
 use crate::fs::{check_bytes, retry};
 use crate::{Errno, RawFd, check};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Whether an error of [`copy_range`] or [`send_file`] may only mean that the call is unavailable:
 /// not built in, forbidden by a sandbox, or unsupported across file systems, for this kind of file,
@@ -26,6 +27,9 @@ pub(crate) fn is_refusal(error: Errno) -> bool {
     )
 }
 
+/// Set when the kernel, or a filter of system calls, reports that there is no `copy_file_range`.
+static NO_COPY_RANGE: AtomicBool = AtomicBool::new(false);
+
 /// Copies up to `len` bytes from `offset` of one file to the position of another.
 pub(crate) fn copy_range(
     output: RawFd,
@@ -33,10 +37,19 @@ pub(crate) fn copy_range(
     offset: &mut i64,
     len: usize,
 ) -> Result<usize, Errno> {
+    if NO_COPY_RANGE.load(Relaxed) {
+        return Err(Errno::ENOSYS);
+    }
     let null = std::ptr::null_mut();
-    // SAFETY: the offset lives through the call, null means the file's own position, and any number
-    // is allowed as a descriptor.
-    retry(|| check_bytes(unsafe { libc::copy_file_range(input, offset, output, null, len, 0) }))
+    let copied = retry(|| {
+        // SAFETY: the offset lives through the call, null means the file's own position, and any
+        // number is allowed as a descriptor.
+        check_bytes(unsafe { libc::copy_file_range(input, offset, output, null, len, 0) })
+    });
+    if copied == Err(Errno::ENOSYS) {
+        NO_COPY_RANGE.store(true, Relaxed);
+    }
+    copied
 }
 
 /// Sends until `len` bytes are sent or the input ends. Waits for a pipe or a socket, which takes

@@ -2,7 +2,7 @@
 //! <https://man7.org/linux/man-pages/man5/proc_cpuinfo.5.html>.
 
 use super::cgroup::Cgroups;
-use super::text;
+use super::{arm_parts, text};
 use crate::Errno;
 use crate::fallible::{self, Short};
 use std::collections::HashMap;
@@ -88,7 +88,7 @@ pub fn parse_times(stat: &[u8], tick_ms: u64) -> Result<Vec<(u32, CpuTimes)>, Er
 }
 
 /// The models in `/proc/cpuinfo` by the processors' numbers. The file has a paragraph for each
-/// processor, which begins with its number.
+/// processor, which begins with its number. ARM's have the number of a part in place of a name.
 pub fn parse_models(cpuinfo: &[u8]) -> Result<HashMap<u32, String>, Errno> {
     let mut models = HashMap::new();
     let mut number = None;
@@ -104,6 +104,12 @@ pub fn parse_models(cpuinfo: &[u8]) -> Result<HashMap<u32, String>, Errno> {
                 models.try_reserve(1)?;
                 models.insert(number, text::lossy(model)?);
             }
+            (b"CPU part", Some(number)) => {
+                if let Some(model) = arm_parts::name(value.trim_ascii()) {
+                    models.try_reserve(1)?;
+                    models.insert(number, text::lossy(model.as_bytes())?);
+                }
+            }
             _ => {}
         }
     }
@@ -111,8 +117,10 @@ pub fn parse_models(cpuinfo: &[u8]) -> Result<HashMap<u32, String>, Errno> {
 }
 
 fn max_frequency_mhz(number: u32) -> Option<u32> {
-    let path = format_args!("/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_max_freq");
-    let file = text::read(Short::format(path).as_c_str()).ok()?;
+    let path = Short::format(format_args!(
+        "/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_max_freq"
+    ));
+    let file = text::read(path.as_c_str()).ok()?;
     let khz: u32 = text::number(file.trim_ascii_end())?;
     Some(khz / 1000)
 }
@@ -174,6 +182,22 @@ mod tests {
         assert_eq!(models.len(), 2);
         assert_eq!(models[&0], "big: one");
         assert_eq!(models[&3], "LITTLE");
+    }
+
+    #[test]
+    fn parts_of_arm_have_names() {
+        let part = |number: u32, part: &str| {
+            format!(
+                "processor\t: {number}\nBogoMIPS\t: 243.75\nFeatures\t: fp asimd\n\
+                 CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\n\
+                 CPU part\t: {part}\nCPU revision\t: 1\n\n"
+            )
+        };
+        let cpuinfo = part(0, "0xd0c") + &part(1, "0xd08") + &part(2, "0xfff");
+        let models = parse_models(cpuinfo.as_bytes()).unwrap();
+        assert_eq!(models.len(), 2);
+        assert_eq!(models[&0], "Neoverse-N1");
+        assert_eq!(models[&1], "Cortex-A72");
     }
 
     #[test]

@@ -28,6 +28,14 @@ impl Waker {
         self.0.as_raw_fd()
     }
 
+    /// Marks the counter, so that other processes know it from one of the program's: by the flag `O_APPEND`, which means nothing to a counter.
+    pub fn mark(&self) -> Result<(), Errno> {
+        let flags = libc::O_NONBLOCK | libc::O_APPEND;
+        // SAFETY: fcntl takes no pointers here, and this waker owns the descriptor.
+        check(unsafe { libc::fcntl(self.fd(), libc::F_SETFL, flags) })?;
+        Ok(())
+    }
+
     /// Increments the counter, which wakes a waiting loop. Async-signal-safe: it makes one system
     /// call, takes no lock and preserves `errno`.
     pub fn signal(&self) {

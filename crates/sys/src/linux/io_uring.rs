@@ -2,7 +2,6 @@
 //! <https://man7.org/linux/man-pages/man7/io_uring.7.html>.
 //!
 //! Invariants:
-//! The rules:
 //!
 //! - The ring has no kernel thread that polls it: each request is submitted by a system call, with
 //!   the caller's credentials at that time. The kernel runs what it can at once inside that call,
@@ -26,6 +25,7 @@ use std::collections::VecDeque;
 use std::ffi::c_char;
 use std::fmt;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The environment variable by which the user permits rings, under libuv's name.
 pub const SETTING: &str = "UV_USE_IO_URING";
@@ -241,11 +241,24 @@ pub struct Ring {
     process: u64,
 }
 
+/// Set when the kernel has refused to make a ring, as it will again.
+static NO_RINGS: AtomicBool = AtomicBool::new(false);
+
 impl Ring {
     /// Makes a ring that signals `wake` for each completion. Its descriptor is close-on-exec.
     pub fn new(wake: &Waker) -> Result<Ring, Errno> {
+        if NO_RINGS.load(Relaxed) {
+            return Err(Errno::ENOSYS);
+        }
         per_process::watch_forks();
-        let ring = IoUring::new(ENTRIES as u32)?;
+        let ring = IoUring::new(ENTRIES as u32).map_err(|error| {
+            let error = Errno::from(error);
+            // Administrators forbid rings with EPERM, as sandboxes do.
+            if matches!(error, Errno::ENOSYS | Errno::EPERM) {
+                NO_RINGS.store(true, Relaxed);
+            }
+            error
+        })?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         if !probe.is_supported(NEWEST_NEEDED) {

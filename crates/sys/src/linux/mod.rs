@@ -1,9 +1,11 @@
 //! The modules that need Linux. `crate::platform` lists those that every platform supplies; beyond
-//! these there are epoll, which is one of the engine's pollers, and control groups.
+//! these there are epoll, which is one of the engine's pollers, control groups, and the parts of
+//! ptrace that take the number of any signal.
 //!
 //! Waking a loop, watching a child, watching files and the ring are each one file, named after its
 //! mechanism. The end of this file chooses them.
 
+mod arm_parts;
 pub(crate) mod buffer;
 pub mod cgroup;
 pub(crate) mod copy;
@@ -21,6 +23,7 @@ pub mod memory;
 pub(crate) mod own_process;
 pub(crate) mod pidfd;
 pub(crate) mod poll;
+pub mod ptrace;
 pub(crate) mod random;
 pub(crate) mod resolver;
 pub(crate) mod signal;

@@ -5,6 +5,10 @@ use crate::{Errno, RawFd, check, pid};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Set when the kernel reports that it has no `pidfd_send_signal` (before Linux 5.1).
+static NO_SEND_SIGNAL: AtomicBool = AtomicBool::new(false);
 
 /// A descriptor that becomes readable when its child has exited.
 #[derive(Debug)]
@@ -33,13 +37,21 @@ impl ChildWatch {
     /// Sends a signal to the child. After the child has been reaped, the signal does not reach
     /// another process with the same pid.
     pub fn kill(&self, signum: i32) -> Result<(), Errno> {
+        if NO_SEND_SIGNAL.load(Relaxed) {
+            return pid::kill(self.pid, signum);
+        }
         let info = ptr::null::<libc::siginfo_t>();
         // SAFETY: the null pointer means that no further information is passed.
         let sent =
             unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.fd(), signum, info, 0) };
         match check(sent as c_int) {
-            // A sandbox may refuse this call.
-            Err(Errno::ENOSYS | Errno::EPERM | Errno::EBADF) => pid::kill(self.pid, signum),
+            // A sandbox may refuse this call with EPERM, and so may the child.
+            Err(error @ (Errno::ENOSYS | Errno::EPERM | Errno::EBADF)) => {
+                if error == Errno::ENOSYS {
+                    NO_SEND_SIGNAL.store(true, Relaxed);
+                }
+                pid::kill(self.pid, signum)
+            }
             sent => sent.map(drop),
         }
     }

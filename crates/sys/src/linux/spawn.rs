@@ -15,7 +15,7 @@ use crate::{Errno, check};
 use std::ffi::{CStr, c_int, c_long, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
 
 /// Whether children of this process can share its memory. They cannot where a library interposes
 /// clone(2), which shows because glibc also has the function under a second name that no library
@@ -43,6 +43,15 @@ pub(crate) fn suitable_memory() -> Memory {
         _ => Memory::Copied,
     }
 }
+
+/// Set when the kernel, or a filter of system calls, has refused to make a pidfd with a child.
+static NO_PIDFD: AtomicBool = AtomicBool::new(false);
+
+/// Whether an error of clone(2) may mean that a flag is unknown or forbidden.
+fn is_refusal(error: Errno) -> bool {
+    matches!(error, Errno::EINVAL | Errno::EPERM | Errno::ENOSYS)
+}
+
 /// Creates a child that runs `main(argument)`, and waits until it has executed a program or exited.
 ///
 /// # Safety
@@ -68,11 +77,19 @@ pub(crate) unsafe fn start(
         unsafe { libc::clone(main, stack.top(), flags, argument, ptr::from_mut(pidfd)) }
     };
     let saved_mask = block_all();
-    let mut made = check(clone(flags | libc::CLONE_PIDFD, &mut pidfd));
-    if matches!(made, Err(Errno::EINVAL | Errno::EMFILE | Errno::ENFILE)) {
+    let mut made = Err(Errno::EINVAL);
+    if !NO_PIDFD.load(Relaxed) {
+        made = check(clone(flags | libc::CLONE_PIDFD, &mut pidfd));
+    }
+    if let Err(error) = made
+        && (is_refusal(error) || matches!(error, Errno::EMFILE | Errno::ENFILE))
+    {
         // A child without a pidfd is still useful.
         pidfd = -1;
         made = check(clone(flags, &mut pidfd));
+        if made.is_ok() && is_refusal(error) {
+            NO_PIDFD.store(true, Relaxed);
+        }
     }
     saved_mask.restore();
     let pid = made?;

@@ -3,7 +3,7 @@
 use crate::fs::retry;
 use crate::fs::stat::{FileSystem, Stat, Timestamp, query_posix};
 use crate::{Errno, RawFd, check};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -15,14 +15,14 @@ static NO_STATX: AtomicBool = AtomicBool::new(false);
 
 /// The metadata of the file at a path below a directory.
 #[inline]
-pub(crate) fn query(dir: RawFd, path: &CStr, flags: libc::c_int) -> Result<Stat, Errno> {
+pub(crate) fn query(dir: RawFd, path: &CStr, flags: c_int) -> Result<Stat, Errno> {
     if NO_STATX.load(Relaxed) {
         return query_posix(dir, path, flags);
     }
     let mut found = MaybeUninit::<libc::statx>::uninit();
     let result = retry(|| {
         // SAFETY: the path lives through the call, and `found` has room for the result.
-        check(unsafe { libc::statx(dir, path.as_ptr(), flags, MASK, found.as_mut_ptr()) })
+        check(unsafe { statx(dir, path.as_ptr(), flags, found.as_mut_ptr()) })
     });
     match result {
         // SAFETY: the kernel has filled in `found`.
@@ -37,6 +37,22 @@ pub(crate) fn query(dir: RawFd, path: &CStr, flags: libc::c_int) -> Result<Stat,
             error => Err(error),
         },
     }
+}
+
+/// Asks for the fields in [`MASK`].
+///
+/// # Safety
+///
+/// The path ends in a NUL, and `found` has room for the result.
+unsafe fn statx(dir: RawFd, path: *const c_char, flags: c_int, found: *mut libc::statx) -> c_int {
+    // musl has the function since 1.2.5 only, and a library that links to it does not load with an
+    // older one.
+    #[cfg(target_env = "musl")]
+    // SAFETY: the caller guarantees the pointers.
+    return unsafe { libc::syscall(libc::SYS_statx, dir, path, flags, MASK, found) as c_int };
+    #[cfg(not(target_env = "musl"))]
+    // SAFETY: the caller guarantees the pointers.
+    return unsafe { libc::statx(dir, path, flags, MASK, found) };
 }
 
 /// The metadata of an open file.

@@ -25,13 +25,37 @@ pub(crate) unsafe fn write_without_sigpipe(
         return None;
     }
     let count = iovecs.len() as c_int;
-    // SAFETY: the caller guarantees the buffers. An offset of −1 means the file's own position.
-    let written = retry(|| unsafe { libc::pwritev2(fd, iovecs.as_ptr(), count, -1, NO_SIGNAL) });
+    // SAFETY: the caller guarantees the buffers.
+    let written = retry(|| unsafe { pwritev2(fd, iovecs.as_ptr(), count, NO_SIGNAL) });
     match written {
-        Err(Errno::ENOTSUP | Errno::EINVAL | Errno::ENOSYS) => {
+        // Sandboxes that do not know the call refuse it with EPERM, which no write to a pipe does.
+        Err(Errno::ENOTSUP | Errno::EINVAL | Errno::ENOSYS | Errno::EPERM) => {
             NO_FLAG.store(true, Relaxed);
             None
         }
         written => Some(written),
+    }
+}
+
+/// Writes at the file's own position, which an offset of −1 means.
+///
+/// # Safety
+///
+/// The buffers are readable.
+unsafe fn pwritev2(fd: RawFd, iovecs: *const libc::iovec, count: c_int, flags: c_int) -> isize {
+    // musl has the function since 1.2.5 only, and a library that links to it does not load with an
+    // older one.
+    #[cfg(target_env = "musl")]
+    {
+        // The offset is in two halves, each of a whole register.
+        const HALF: libc::c_long = -1;
+        let call = libc::SYS_pwritev2;
+        // SAFETY: the caller guarantees the buffers.
+        unsafe { libc::syscall(call, fd, iovecs, count, HALF, HALF, flags) as isize }
+    }
+    #[cfg(not(target_env = "musl"))]
+    // SAFETY: the caller guarantees the buffers.
+    unsafe {
+        libc::pwritev2(fd, iovecs, count, -1, flags)
     }
 }

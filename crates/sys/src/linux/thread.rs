@@ -2,6 +2,10 @@
 //! <https://man7.org/linux/man-pages/man3/pthread_setname_np.3.html>,
 //! <https://man7.org/linux/man-pages/man3/pthread_setaffinity_np.3.html>.
 
+#[cfg(target_env = "musl")]
+use super::text;
+#[cfg(target_env = "musl")]
+use crate::fallible::Short;
 use crate::sync::check_number;
 use crate::thread::{ThreadId, current};
 use crate::{Errno, check};
@@ -31,11 +35,46 @@ pub fn set_name(name: &CStr) -> Result<(), Errno> {
 /// The identifier is valid.
 pub unsafe fn name(thread: ThreadId) -> Result<[u8; NAME_SIZE], Errno> {
     let mut name = [0u8; NAME_SIZE];
-    // SAFETY: there is room for the longest name; the caller guarantees the thread.
-    check_number(unsafe {
-        libc::pthread_getname_np(thread, name.as_mut_ptr().cast(), name.len())
-    })?;
+    // SAFETY: the caller guarantees the thread.
+    unsafe { read_name(thread, &mut name) }?;
     Ok(name)
+}
+
+/// # Safety
+///
+/// The identifier is valid.
+#[cfg(not(target_env = "musl"))]
+unsafe fn read_name(thread: ThreadId, name: &mut [u8; NAME_SIZE]) -> Result<(), Errno> {
+    let (start, size) = (name.as_mut_ptr().cast(), name.len());
+    // SAFETY: there is room for the longest name; the caller guarantees the thread.
+    check_number(unsafe { libc::pthread_getname_np(thread, start, size) })
+}
+
+/// Does what musl's `pthread_getname_np` does, which is there since 1.2.3 only: a library that links to it does
+/// not load with an older one.
+///
+/// # Safety
+///
+/// The identifier is valid.
+#[cfg(target_env = "musl")]
+unsafe fn read_name(thread: ThreadId, name: &mut [u8; NAME_SIZE]) -> Result<(), Errno> {
+    // SAFETY: the function compares two addresses.
+    if unsafe { libc::pthread_equal(thread, current()) } != 0 {
+        // SAFETY: there is room for the 16 bytes that the kernel writes.
+        check(unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) })?;
+        return Ok(());
+    }
+    let mut clock = 0;
+    // SAFETY: the variable has room; the caller guarantees the thread.
+    check_number(unsafe { libc::pthread_getcpuclockid(thread, &mut clock) })?;
+    // The kernel makes the number of a thread's clock of that of the thread.
+    let tid = !clock >> 3;
+    let path = Short::format(format_args!("/proc/self/task/{tid}/comm"));
+    let line = text::read(path.as_c_str())?;
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let len = line.len().min(NAME_SIZE - 1);
+    name[..len].copy_from_slice(&line[..len]);
+    Ok(())
 }
 
 /// A set of processors.

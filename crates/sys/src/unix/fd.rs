@@ -46,6 +46,9 @@ pub fn status_flags(fd: RawFd) -> Result<libc::c_int, Errno> {
     check(unsafe { libc::fcntl(fd, libc::F_GETFL) })
 }
 
+/// The flag of an open file whose calls do not wait.
+pub const NONBLOCK: libc::c_int = libc::O_NONBLOCK;
+
 /// Whether calls on an open descriptor may block: it does not have `O_NONBLOCK`.
 pub fn may_wait(fd: RawFd) -> bool {
     status_flags(fd).is_ok_and(|flags| flags & libc::O_NONBLOCK == 0)

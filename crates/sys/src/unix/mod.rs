@@ -27,6 +27,7 @@ pub mod resolver;
 pub mod select;
 pub mod signal;
 pub mod socket;
+pub mod stack;
 pub mod stream;
 pub mod sync;
 pub mod terminal;

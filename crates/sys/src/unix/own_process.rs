@@ -4,11 +4,21 @@ use crate::{Errno, RawFd, check, platform};
 use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 
-pub use crate::platform::own_process::executable;
+pub use crate::platform::own_process::{executable, is_privileged};
 pub use libc::rusage;
 
 /// The first buffer size, which suffices for nearly all directories.
 const USUAL_PATH: usize = 256;
+
+/// Has a function called when the process ends by `exit`, or by the end of `main`:
+/// <https://man7.org/linux/man-pages/man3/atexit.3.html>. `ENOMEM` if it will not be.
+pub fn at_exit(function: extern "C" fn()) -> Result<(), Errno> {
+    // SAFETY: the function is safe to call, and stays where it is.
+    match unsafe { libc::atexit(function) } {
+        0 => Ok(()),
+        _ => Err(Errno::ENOMEM),
+    }
+}
 
 /// The working directory: <https://man7.org/linux/man-pages/man3/getcwd.3.html>.
 pub fn working_directory() -> Result<Vec<u8>, Errno> {

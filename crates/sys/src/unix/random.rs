@@ -9,11 +9,20 @@ use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Set when the system call was refused.
+static NO_CALL: AtomicBool = AtomicBool::new(false);
+
 /// Fills the whole of `buffer`. Blocks until the kernel has gathered enough entropy after boot.
 pub fn fill(buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
+    if NO_CALL.load(Relaxed) {
+        return fill_by_device(buffer);
+    }
     match platform::random::fill(buffer) {
         // An old kernel, or a sandbox that refuses the call.
-        Err(Errno::ENOSYS | Errno::EPERM) => fill_by_device(buffer),
+        Err(Errno::ENOSYS | Errno::EPERM) => {
+            NO_CALL.store(true, Relaxed);
+            fill_by_device(buffer)
+        }
         filled => filled,
     }
 }

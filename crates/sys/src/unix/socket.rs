@@ -224,6 +224,11 @@ pub fn listen(fd: RawFd, backlog: i32) -> Result<(), Errno> {
     check(unsafe { libc::listen(fd, backlog) }).map(drop)
 }
 
+/// Whether the socket listens.
+pub fn is_listening(fd: RawFd) -> bool {
+    option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Ok(1)
+}
+
 /// Starts connecting. Returns whether the connection is complete: `EINPROGRESS` is no error.
 pub fn connect(fd: RawFd, address: &Address) -> Result<bool, Errno> {
     loop {
@@ -400,6 +405,13 @@ pub fn send_with_descriptor(fd: RawFd, buffers: &Buffers, passed: RawFd) -> Resu
     }
     // SAFETY: the message's parts live through the call.
     retry(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL) })
+}
+
+/// Reads once into `room` from a socket, and leaves the bytes there.
+pub fn peek<'a>(fd: RawFd, room: impl Into<Space<'a>>) -> Result<usize, Errno> {
+    let room = room.into();
+    // SAFETY: a `Space` may be written to.
+    retry(|| unsafe { libc::recv(fd, room.base(), room.len(), libc::MSG_PEEK) })
 }
 
 /// Reads once into `room`, and passes each descriptor received to `take`.

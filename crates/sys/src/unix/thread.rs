@@ -25,6 +25,10 @@ pub type Entry = unsafe extern "C" fn(*mut c_void);
 /// The stack size when the limit on the main thread's stack is not usable.
 const FALLBACK_STACK_SIZE: usize = 2 << 20;
 
+/// The smallest stack that a thread gets. The C library may take less for enough, as musl does with
+/// 2048 bytes, and then the processor's registers do not fit when a signal arrives.
+const SMALLEST_STACK: usize = 8192;
+
 /// The smallest stack that a thread can start on. The C library knows at run time how much memory
 /// the processor's registers take when a signal arrives.
 fn min_stack_size() -> usize {
@@ -33,6 +37,7 @@ fn min_stack_size() -> usize {
     usize::try_from(known)
         .unwrap_or(0)
         .max(libc::PTHREAD_STACK_MIN)
+        .max(SMALLEST_STACK)
 }
 
 /// The limit on the main thread's stack, in whole pages.
@@ -158,6 +163,11 @@ impl<T: Body> Thread<T> {
 ///
 /// The identifier is valid, and is not used again after success.
 pub unsafe fn join(thread: ThreadId) -> Result<(), Errno> {
+    // musl would wait for ever.
+    // SAFETY: the function compares two identifiers.
+    if cfg!(target_env = "musl") && unsafe { libc::pthread_equal(thread, current()) } != 0 {
+        return check_number(libc::EDEADLK);
+    }
     // SAFETY: the caller guarantees the thread; null declines its result.
     check_number(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) })
 }
@@ -268,6 +278,7 @@ pub unsafe fn set_priority(thread: ThreadId, priority: Priority) -> Result<(), E
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[test]
     fn stacks_are_whole_pages_and_never_too_small() {
@@ -278,6 +289,28 @@ mod tests {
         assert_eq!(stack_size(usize::MAX), Err(Errno::EINVAL));
         assert_eq!(stack_size(0).unwrap() % page, 0);
         assert!(stack_size(0).unwrap() >= min_stack_size());
+        assert!(stack_size(1).unwrap() >= SMALLEST_STACK);
+    }
+
+    #[test]
+    fn a_thread_on_the_smallest_stack_can_take_a_signal() {
+        static TAKEN: AtomicBool = AtomicBool::new(false);
+        extern "C" fn take(_: c_int) {
+            TAKEN.store(true, Relaxed);
+        }
+        unsafe extern "C" fn entry(_: *mut c_void) {
+            // SAFETY: a signal that nothing else here uses; the handler stores a flag.
+            unsafe {
+                libc::signal(
+                    libc::SIGWINCH,
+                    take as extern "C" fn(c_int) as libc::sighandler_t,
+                );
+                libc::raise(libc::SIGWINCH);
+            }
+        }
+        // SAFETY: the entry takes any argument, and the thread is joined once.
+        unsafe { join(create(1, entry, std::ptr::null_mut()).unwrap()).unwrap() };
+        assert!(TAKEN.load(Relaxed));
     }
 
     #[test]

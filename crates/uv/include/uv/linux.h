@@ -14,8 +14,9 @@
 
 #if !defined(__linux__)
 # error "Blacklight supports Linux only; on other systems use libuv itself."
-#elif !defined(__LP64__) || !(defined(__x86_64__) || defined(__aarch64__))
-# error "Blacklight supports 64-bit x86-64 and aarch64 only."
+#elif !defined(__LP64__) || !(defined(__x86_64__) || defined(__aarch64__) || \
+    (defined(__riscv) && __riscv_xlen == 64))
+# error "Blacklight supports 64-bit x86-64, aarch64 and riscv64 only."
 #endif
 
 #include <stddef.h>

@@ -59,7 +59,9 @@ impl Request {
             let text = unsafe { std::ffi::CStr::from_ptr(text) };
             text.to_str().unwrap().to_owned()
         };
-        (text(252), text(1277))
+        let host = std::mem::offset_of!(uv_getnameinfo_t, host);
+        let service = std::mem::offset_of!(uv_getnameinfo_t, service);
+        (text(host), text(service))
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! <https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html>
 
-use std::ffi::{c_int, c_long, c_ulong};
+use std::ffi::{c_int, c_long};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -36,14 +36,11 @@ fn orders() -> MutexGuard<'static, Orders> {
 
 /// The calls that a request's work consists of. What threads need for themselves (locks, memory,
 /// waking a loop) is none of them.
-const SUPERVISED: [c_long; 53] = [
+const SUPERVISED: &[c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
-    libc::SYS_open,
     libc::SYS_close,
-    libc::SYS_stat,
     libc::SYS_fstat,
-    libc::SYS_lstat,
     libc::SYS_pread64,
     libc::SYS_pwrite64,
     libc::SYS_readv,
@@ -52,7 +49,6 @@ const SUPERVISED: [c_long; 53] = [
     libc::SYS_pwritev,
     libc::SYS_preadv2,
     libc::SYS_pwritev2,
-    libc::SYS_access,
     libc::SYS_faccessat,
     libc::SYS_faccessat2,
     libc::SYS_sendfile,
@@ -64,32 +60,41 @@ const SUPERVISED: [c_long; 53] = [
     libc::SYS_fdatasync,
     libc::SYS_ftruncate,
     libc::SYS_getdents64,
-    libc::SYS_rename,
-    libc::SYS_renameat,
     libc::SYS_renameat2,
-    libc::SYS_mkdir,
     libc::SYS_mkdirat,
-    libc::SYS_rmdir,
-    libc::SYS_link,
     libc::SYS_linkat,
-    libc::SYS_unlink,
     libc::SYS_unlinkat,
-    libc::SYS_symlink,
     libc::SYS_symlinkat,
-    libc::SYS_readlink,
     libc::SYS_readlinkat,
-    libc::SYS_chmod,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
-    libc::SYS_chown,
     libc::SYS_fchown,
-    libc::SYS_lchown,
     libc::SYS_fchownat,
     libc::SYS_statfs,
     libc::SYS_openat,
     libc::SYS_newfstatat,
     libc::SYS_utimensat,
     libc::SYS_statx,
+];
+
+/// Such calls that not all machines have.
+#[rustfmt::skip]
+const ONLY_SOMEWHERE: &[c_long] = &[
+    #[cfg(target_arch = "x86_64")] libc::SYS_open,
+    #[cfg(target_arch = "x86_64")] libc::SYS_stat,
+    #[cfg(target_arch = "x86_64")] libc::SYS_lstat,
+    #[cfg(target_arch = "x86_64")] libc::SYS_access,
+    #[cfg(target_arch = "x86_64")] libc::SYS_rename,
+    #[cfg(not(target_arch = "riscv64"))] libc::SYS_renameat,
+    #[cfg(target_arch = "x86_64")] libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")] libc::SYS_rmdir,
+    #[cfg(target_arch = "x86_64")] libc::SYS_link,
+    #[cfg(target_arch = "x86_64")] libc::SYS_unlink,
+    #[cfg(target_arch = "x86_64")] libc::SYS_symlink,
+    #[cfg(target_arch = "x86_64")] libc::SYS_readlink,
+    #[cfg(target_arch = "x86_64")] libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")] libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")] libc::SYS_lchown,
 ];
 
 /// The filter's program: the calls above are ours, save for a `write` of the eight bytes that
@@ -117,7 +122,7 @@ fn program() -> Vec<libc::sock_filter> {
     let mut program = vec![load(number), skip_unless(libc::SYS_write as u32, 4)];
     program.extend([load(third_argument), skip_unless(8, 1)]);
     program.extend([answer(libc::SECCOMP_RET_ALLOW), load(number)]);
-    for call in SUPERVISED {
+    for &call in SUPERVISED.iter().chain(ONLY_SOMEWHERE) {
         program.extend([
             skip_unless(call as u32, 1),
             answer(libc::SECCOMP_RET_USER_NOTIF),
@@ -159,7 +164,7 @@ fn supervise(listener: &OwnedFd) {
         let received = unsafe {
             libc::ioctl(
                 listener.as_raw_fd(),
-                libc::SECCOMP_IOCTL_NOTIF_RECV as c_ulong,
+                libc::SECCOMP_IOCTL_NOTIF_RECV as _,
                 &mut call,
             )
         };
@@ -180,7 +185,7 @@ fn supervise(listener: &OwnedFd) {
         unsafe {
             libc::ioctl(
                 listener.as_raw_fd(),
-                libc::SECCOMP_IOCTL_NOTIF_SEND as c_ulong,
+                libc::SECCOMP_IOCTL_NOTIF_SEND as _,
                 &mut answer,
             );
         }

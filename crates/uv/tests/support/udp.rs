@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::net::SocketAddrV4;
+use std::ops::{Deref, DerefMut};
 use std::ptr::{null, null_mut};
 use uv as _;
 pub(crate) use uv_binding::*;
@@ -85,6 +86,43 @@ pub(crate) struct Heard {
     pub(crate) flags: c_uint,
 }
 
+/// What callbacks change while a test waits. It is reached through a pointer at every look: of what
+/// a reference leads to, the compiler may keep what it saw before the callback.
+pub(crate) struct Shared<T>(*mut T);
+
+impl<T> Shared<T> {
+    fn new(value: T) -> Shared<T> {
+        Shared(Box::into_raw(Box::new(value)))
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut T {
+        self.0
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the value lives as long as this, and no callback runs during a look.
+        unsafe { &*self.0 }
+    }
+}
+
+impl<T> DerefMut for Shared<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // SAFETY: the value was a box, which nobody else frees.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
 type OnReceive = Box<dyn FnMut(*mut uv_udp_t, &Heard)>;
 
 /// What the callbacks of a handle know and remember.
@@ -102,7 +140,7 @@ pub(crate) struct State {
 pub(crate) struct Peer {
     /// Never freed: the loop may look at it until it has closed it.
     pub(crate) udp: &'static mut uv_udp_t,
-    pub(crate) state: Box<State>,
+    pub(crate) state: Shared<State>,
     open: bool,
 }
 
@@ -112,14 +150,14 @@ impl Peer {
             data: null_mut(),
             ..garbage()
         }));
-        let mut state = Box::new(State {
+        let state = Shared::new(State {
             room: MAX_DATAGRAM,
             lent: HashMap::new(),
             lent_ever: 0,
             heard: Vec::new(),
             on_receive: None,
         });
-        udp.data = (&raw mut *state).cast();
+        udp.data = state.as_ptr().cast();
         // SAFETY: the memory is a handle's, and stays where it is.
         assert_eq!(unsafe { uv_udp_init_ex(l.raw(), udp, flags) }, 0);
         assert_eq!((udp.send_queue_size, udp.send_queue_count), (0, 0));
@@ -320,8 +358,8 @@ pub(crate) struct Sends {
 }
 
 impl Sends {
-    pub(crate) fn new() -> Box<Sends> {
-        Box::default()
+    pub(crate) fn new() -> Shared<Sends> {
+        Shared::new(Sends::default())
     }
 
     /// Sends buffers, which have to live until the report.

@@ -15,7 +15,7 @@ pub(super) fn write(facts: &Facts, names: &Names) -> Result<String> {
     };
     writer
         .text
-        .push_str("use std::ffi::{c_char, c_int, c_uint, c_void};\nuse std::mem::offset_of;\n\n");
+        .push_str("use std::ffi::{c_char, c_int, c_uint, c_void};\n\n");
     for ((kind, name), text) in facts {
         if *kind == Kind::Type {
             writer
@@ -23,7 +23,13 @@ pub(super) fn write(facts: &Facts, names: &Names) -> Result<String> {
                 .with_context(|| format!("cannot say what {name} is"))?;
         }
     }
-    let _ = write!(writer.text, "const _: () = {{\n{}}};\n", writer.assertions);
+    // The numbers are those of the machine that writes this. The library asserts its own for each target.
+    let _ = write!(
+        writer.text,
+        "#[cfg(all(target_arch = \"x86_64\", target_env = \"gnu\"))]\n\
+         const _: () = {{\n    use std::mem::offset_of;\n{}}};\n",
+        writer.assertions
+    );
     Ok(writer.text)
 }
 
@@ -88,7 +94,10 @@ impl<'a> Writer<'a> {
                     self.aggregate(keyword, &format!("{path}.{}", member.name), &inner)?;
                     inner
                 }
-                spelled => self.names.rust(spelled)?,
+                // The C library's longest host name is not the same everywhere.
+                spelled => {
+                    (self.names.rust(spelled)?).replace("; 1025]", "; libc::NI_MAXHOST as usize]")
+                }
             };
             let _ = writeln!(fields, "    pub {field}: {type_},");
             if keyword == "struct" && !path.contains('.') {

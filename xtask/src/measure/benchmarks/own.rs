@@ -22,13 +22,16 @@ pub(crate) struct Own {
     /// Whether it measures a server, which it is told the name of: one on libuv, or one that is a
     /// bare loop of `epoll_wait`, `read` and `send`.
     pub(crate) has_bare_server: bool,
+    /// Whether ours is measured while it records as well.
+    pub(crate) is_recorded: bool,
     pub(crate) figures: &'static [Figure],
 }
 
 /// What lies in one directory as executables, below `xtask`.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "bench/dns_beside_files",
     "bench/echo",
+    "bench/empty_callback",
     "bench/fs_read",
     "bench/idle_connections",
     "bench/idle_memory",
@@ -54,7 +57,7 @@ const PER_ECHO: [Figure; 3] = [
 ];
 
 /// All of them, in the order in which they run.
-pub(crate) const ALL: [Own; 10] = [
+pub(crate) const ALL: [Own; 11] = [
     Own {
         has_bare_server: true,
         ..own("echo", &PER_ECHO)
@@ -95,6 +98,16 @@ pub(crate) const ALL: [Own; 10] = [
         "dns_beside_files",
         &[Figure::cost(Family::Dns, " 4 KiB", "ns/read")],
     ),
+    Own {
+        is_recorded: true,
+        ..own(
+            "empty_callback",
+            &[
+                Figure::cost(Family::Timers, " timers", "ns/callback"),
+                Figure::cost(Family::Loop, " idle", "ns/callback"),
+            ],
+        )
+    },
     own(
         "loop_start",
         &[
@@ -124,6 +137,7 @@ const fn own(name: &'static str, figures: &'static [Figure]) -> Own {
         program: name,
         arguments: &[],
         has_bare_server: false,
+        is_recorded: false,
         figures,
     }
 }
@@ -182,7 +196,7 @@ pub(crate) fn build(original: &Original) -> Result<PathBuf> {
     ];
     for (source, object) in SOURCES.iter().zip(objects) {
         let name = Path::new(source).file_name().unwrap_or_default();
-        compile::link(&dir.join(name), &[object, library.clone()], &flags)?;
+        compile::link("gcc", &dir.join(name), &[object, library.clone()], &flags)?;
     }
     Ok(dir)
 }
