@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 /// The unwinder's view of a frame.
 #[repr(C)]
@@ -66,7 +67,9 @@ pub fn capture(frames: &mut [u64]) -> usize {
     };
     // SAFETY: the unwinder calls `visit` with the pointer given, before it returns.
     unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
-    follow_frame_pointers(&mut found);
+    let above = (&raw const found) as usize;
+    // SAFETY: the words between this frame and the end of this thread's stack are mapped and readable.
+    unsafe { follow_frame_pointers(&mut found, above..stack_end()) };
     found.count
 }
 
@@ -89,15 +92,17 @@ unsafe extern "C" fn visit(context: *mut Context, data: *mut c_void) -> c_int {
     }
 }
 
-/// Goes on where the tables have ended.
-fn follow_frame_pointers(found: &mut Found<'_>) {
-    let here = std::ptr::from_ref(found) as usize;
-    let end = stack_end();
+/// Goes on where the tables have ended, as long as the frame pointers lead up the stack.
+///
+/// # Safety
+///
+/// The words whose addresses are greater than the start of `stack` and less than its end can be read.
+unsafe fn follow_frame_pointers(found: &mut Found<'_>, stack: Range<usize>) {
     let mut at = found.frame_pointer;
-    let mut below = here;
+    let mut below = stack.start;
     // A frame pointer points to the one of its caller, and the return address lies behind it.
-    while at > below && at < end.saturating_sub(16) && at.is_multiple_of(8) {
-        // SAFETY: both words lie between this frame and the end of this thread's stack, which is mapped and readable.
+    while at > below && at < stack.end.saturating_sub(15) && at.is_multiple_of(8) {
+        // SAFETY: the caller promises that both words, which lie in the stack, can be read.
         let [next, address] = unsafe { *(at as *const [usize; 2]) };
         let address = address & ADDRESS;
         if address == 0 || !found.add(address) {
@@ -170,44 +175,54 @@ mod tests {
 
     #[test]
     fn a_broken_chain_of_frame_pointers_ends_the_stack() {
-        for frame_pointer in [0, 1, 7, usize::MAX, stack_end() - 8, stack_end() + 4096] {
+        let words = [0x1_usize; 4];
+        let stack = words.as_ptr_range();
+        let stack = stack.start as usize - 8..stack.end as usize;
+        let broken = [
+            0,
+            1,
+            7,
+            usize::MAX,
+            stack.start,
+            stack.start + 9,
+            stack.end - 8,
+            stack.end,
+            stack.end + 4096,
+        ];
+        for frame_pointer in broken {
             let mut frames = [0; 8];
             let mut found = Found {
                 frames: &mut frames,
                 count: 0,
                 frame_pointer,
             };
-            follow_frame_pointers(&mut found);
+            // SAFETY: the words are there.
+            unsafe { follow_frame_pointers(&mut found, stack.clone()) };
             assert_eq!(found.count, 0, "{frame_pointer:#x}");
         }
     }
 
     #[test]
     fn frame_pointers_are_followed_up_the_stack() {
-        // The array lies in this frame, above that of the function that follows it.
         let signature = 0x2a << 56 & !ADDRESS;
-        let mut linked = [0, 0x1001 | signature, 0, 0x2001, 0, 0];
-        linked[0] = linked.as_ptr() as usize + 16;
-        let linked = std::hint::black_box(&mut linked);
-        let mut frames = [0; 8];
-        let mut found = Found {
-            frames: &mut frames,
-            count: 0,
-            frame_pointer: linked.as_ptr() as usize,
-        };
-        walk(&mut found);
-        assert_eq!((found.count, frames[0], frames[1]), (2, 0x1000, 0x2000));
-    }
-
-    #[inline(never)]
-    fn walk(found: &mut Found<'_>) {
-        // The walk begins above its own frame, as it does in `capture`.
-        let mut own = Found {
-            frames: &mut *found.frames,
-            count: found.count,
-            frame_pointer: found.frame_pointer,
-        };
-        follow_frame_pointers(&mut own);
-        found.count = own.count;
+        let mut words = [0, 0x1001 | signature, 0, 0x2001, 0, 0x3001];
+        let start = words.as_mut_ptr() as usize;
+        let at = |place: usize| start + place * size_of::<usize>();
+        // The second frame is the outermost, or its caller's lies below it, or too near to the end.
+        for (outer, expected) in [(0, 2), (at(0), 2), (at(4), 3), (at(5), 2)] {
+            words[0] = at(2);
+            words[2] = outer;
+            let mut frames = [0; 8];
+            let mut found = Found {
+                frames: &mut frames,
+                count: 0,
+                frame_pointer: at(0),
+            };
+            let stack = at(0) - 8..at(6);
+            // SAFETY: the words are there.
+            unsafe { follow_frame_pointers(&mut found, stack) };
+            assert_eq!(found.count, expected, "{outer:#x}");
+            assert_eq!(frames[..3], [0x1000, 0x2000, [0, 0x3000][expected - 2]]);
+        }
     }
 }
