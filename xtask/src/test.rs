@@ -78,7 +78,7 @@ const BEYOND_THE_EMULATOR: [(&str, &[&str]); 11] = [
             "recording_allocates_nothing_either",
             "the_record_adds_up_to_what_a_probe_sees",
             "the_record_adds_up_to_what_a_probe_sees_by_a_simulated_clock",
-            "walks_over_many_handles_take_a_hundredth_of_the_time",
+            "walks_over_many_handles_take_their_share_of_the_time",
         ],
     ),
     (

@@ -408,10 +408,10 @@ const CLOCKED: Front = Front {
 };
 
 /// Turns that would sleep if there were nothing to do, with ten thousand active handles: the walks
-/// over them take a hundredth of the time. The share is a matter of the recorder's own accounts,
+/// over them take a five-hundredth of the time. The share is a matter of the recorder's own accounts,
 /// and not of how fast the machine is: it begins no walk before the last one is paid for.
 #[test]
-fn walks_over_many_handles_take_a_hundredth_of_the_time() {
+fn walks_over_many_handles_take_their_share_of_the_time() {
     let _alone = alone();
     let mut engine = Engine::new(Some(Mechanism::Epoll)).unwrap();
     for token in 0..10_000 {
@@ -435,7 +435,7 @@ fn walks_over_many_handles_take_a_hundredth_of_the_time() {
     let (last, earlier) = walks.split_last().expect("there was a walk");
     let (spent, saved) = (earlier.iter().sum::<Duration>(), Duration::from_millis(5));
     println!("{} walks, the last for {last:?}", walks.len());
-    assert!(spent <= took / 100 + saved, "{spent:?} of {took:?}");
+    assert!(spent <= took / 500 + saved, "{spent:?} of {took:?}");
     assert_eq!(recorded().1.handles_lost, 0);
 }
 

@@ -1,14 +1,16 @@
 //! When the recorder walks over the handles of its loop.
 //!
-//! A walk takes time in proportion to the handles, so walks may take a hundredth of the time for
+//! A walk takes time in proportion to the handles, so walks may take a five-hundredth of the time for
 //! which the loop's thread is busy. What one takes beyond that is a debt, and no other begins before
 //! it is paid. So the table of a loop with many handles gets old, whether it has much to do or
 //! little, and so may that of a loop which then sleeps: a reader that wants it asks for a walk.
 //! Walks on request have an account of their own, which earns while the loop sleeps too and may run
 //! up a debt, but not without end: a reader that asks all the time gets a hundredth of it.
 
-/// The part of a loop's time, or of its busy time, that walks may take.
-const SHARE: u64 = 100;
+/// The part of a loop's busy time that walks of its own accord may take.
+const OWN_SHARE: u64 = 500;
+/// The part of a loop's time that walks on request may take.
+const ASKED_SHARE: u64 = 100;
 /// The most time that walks may have saved up.
 const MAX_CREDIT_NS: i64 = 5_000_000;
 /// How deep in debt walks may be while a reader's requests are still granted.
@@ -21,14 +23,17 @@ const MAX_AGE_NS: u64 = 200_000_000;
 /// The time that walks may still take. If it is negative, they have taken too much.
 #[derive(Debug)]
 struct Credit {
+    /// The part of the time for which credit is given.
+    share: u64,
     left_ns: i64,
     /// The time up to which credit has been given.
     given_ns: u64,
 }
 
 impl Credit {
-    fn new(now_ns: u64) -> Credit {
+    fn new(share: u64, now_ns: u64) -> Credit {
         Credit {
+            share,
             left_ns: MAX_CREDIT_NS,
             given_ns: now_ns,
         }
@@ -36,9 +41,9 @@ impl Credit {
 
     /// Gives credit for the time since the last time.
     fn give(&mut self, now_ns: u64) -> i64 {
-        let earned_ns = now_ns.saturating_sub(self.given_ns) / SHARE;
+        let earned_ns = now_ns.saturating_sub(self.given_ns) / self.share;
         // What is too little to count goes on.
-        self.given_ns += earned_ns * SHARE;
+        self.given_ns += earned_ns * self.share;
         let earned_ns = i64::try_from(earned_ns).unwrap_or(MAX_CREDIT_NS);
         self.left_ns = (self.left_ns.saturating_add(earned_ns)).min(MAX_CREDIT_NS);
         self.left_ns
@@ -64,8 +69,8 @@ pub(super) struct Walks {
 impl Walks {
     pub(super) fn new(now_ns: u64, asked: u32) -> Walks {
         Walks {
-            own: Credit::new(0),
-            asked: Credit::new(now_ns),
+            own: Credit::new(OWN_SHARE, 0),
+            asked: Credit::new(ASKED_SHARE, now_ns),
             is_asked: false,
             walked_ns: 0,
             walked_turn: 0,
@@ -137,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_take_a_hundredth_of_the_time() {
+    fn walks_take_their_share_of_the_time() {
         for (walk_ns, turn_ns) in [
             (25_000, 100_000),
             (1_000_000, 100_000),
@@ -146,19 +151,19 @@ mod tests {
         ] {
             let mut walks = Walks::new(1_000, 7);
             let (count, took_ns) = walk(&mut walks, walk_ns, turn_ns, 200_000, false);
-            let allowed_ns = MAX_CREDIT_NS as u64 + took_ns / SHARE + walk_ns;
+            let allowed_ns = MAX_CREDIT_NS as u64 + took_ns / OWN_SHARE + walk_ns;
             assert!(
                 count * walk_ns <= allowed_ns,
                 "{count} walks of {walk_ns} ns"
             );
             assert!(
-                (count + 1) * walk_ns >= took_ns / SHARE - turn_ns,
+                (count + 1) * walk_ns >= took_ns / OWN_SHARE - turn_ns,
                 "{count}"
             );
         }
         // A loop that has time to spare walks in each turn.
         let mut walks = Walks::new(1_000, 7);
-        assert_eq!(walk(&mut walks, 9_000, 1_000_000, 1_000, false).0, 1_000);
+        assert_eq!(walk(&mut walks, 1_900, 1_000_000, 1_000, false).0, 1_000);
     }
 
     #[test]
@@ -181,7 +186,7 @@ mod tests {
         );
         let (count, took_ns) = walk(&mut walks, 1_000_000, 100_000, 100_000, true);
         let debts_ns = (MAX_CREDIT_NS + MAX_DEBT_NS) as u64;
-        assert!(count * 1_000_000 <= debts_ns + took_ns / SHARE + 1_000_000);
+        assert!(count * 1_000_000 <= debts_ns + took_ns / ASKED_SHARE + 1_000_000);
     }
 
     #[test]
@@ -189,7 +194,7 @@ mod tests {
         let mut walks = Walks::new(0, 0);
         walks.walked(0, 3_600_000_000_000, 1);
         let now_ns = 3_600_000_000_000;
-        let later_ns = now_ns + SHARE * MAX_COST_NS as u64;
+        let later_ns = now_ns + OWN_SHARE * MAX_COST_NS as u64;
         assert!(walks.may_walk(later_ns, later_ns, 2, true, 0));
     }
 
@@ -205,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_of_a_loop_that_mostly_sleeps_take_a_hundredth_of_what_it_does() {
+    fn walks_of_a_loop_that_mostly_sleeps_take_their_share_of_what_it_does() {
         let mut walks = Walks::new(0, 7);
         let (mut now_ns, mut busy_ns, mut spent_ns) = (0, 0, 0);
         for turn in 1..=1_000_000 {
@@ -217,7 +222,7 @@ mod tests {
                 spent_ns += 9_000;
             }
         }
-        let allowed_ns = busy_ns / SHARE + MAX_CREDIT_NS as u64 + 9_000;
+        let allowed_ns = busy_ns / OWN_SHARE + MAX_CREDIT_NS as u64 + 9_000;
         assert!(spent_ns <= allowed_ns, "{spent_ns} of {busy_ns}");
         // A reader that asks gets what it asks for, long after the loop has used up its own.
         assert!(walks.may_walk(now_ns, busy_ns, 1_000_001, true, 8));
