@@ -311,8 +311,10 @@ impl Unwinder {
         match std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope") {
             Ok(scope) if scope.trim() != "0" => anyhow!(
                 "process {pid} may not be watched: it is another user's, or \
-                 kernel.yama.ptrace_scope is {} and would have to be 0",
-                scope.trim()
+                 kernel.yama.ptrace_scope is {} and would have to be {}",
+                scope.trim(),
+                // At 1 a process that records permits it.
+                if scope.trim() == "1" { "0" } else { "0 or 1" }
             ),
             _ => anyhow!("process {pid} belongs to another user, or may not be watched"),
         }
