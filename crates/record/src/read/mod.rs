@@ -196,10 +196,11 @@ impl Reader {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let page = self.copy(0, size_of::<Page>())?;
-        if page.u64(offset_of!(Page, signature)) != SIGNATURE {
+        let signature = self.copy(offset_of!(Page, signature) as u64, 8)?.u64(0);
+        if signature != SIGNATURE {
             return Err(Error::Damaged("its signature is missing"));
         }
+        let page = self.copy(0, size_of::<Page>())?;
         let found = page.u32(offset_of!(Page, version));
         if found != VERSION {
             let pid = self.pid;
@@ -337,20 +338,27 @@ impl Reader {
         }
     }
 
+    /// Copies a part of the file. The system copies in any order within one call; what is copied by a
+    /// later call is of a later moment, on processors too that read ahead.
     fn copy(&self, at: u64, length: usize) -> Result<Copy, Error> {
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, at)?;
+        fence(Acquire);
         Ok(Copy(bytes))
     }
 
     /// The segments: kind, owner, offset.
     fn segments(&self) -> Result<(Copy, Vec<Place>, u32), Error> {
+        // What says that something is there is copied before that which is there.
+        let recording = self.copy(offset_of!(Page, recording) as u64, 4)?.u32(0);
         let page = self.copy(0, size_of::<Page>())?;
-        if page.u32(offset_of!(Page, recording)) != 1 {
+        if recording != 1 {
             return Err(self.not_recording(&page));
         }
-        let body = self.copy(page.u64(offset_of!(Page, body)), size_of::<Body>())?;
-        let count = body.u32(offset_of!(Body, count)) as usize;
+        let body_at = page.u64(offset_of!(Page, body));
+        let count_at = body_at.saturating_add(offset_of!(Body, count) as u64);
+        let count = self.copy(count_at, 4)?.u32(0) as usize;
+        let body = self.copy(body_at, size_of::<Body>())?;
         if count > SEGMENTS {
             return Err(Error::Damaged("it lists more segments than it may have"));
         }
@@ -396,9 +404,9 @@ impl Reader {
     }
 
     fn read_loop(&self, place: u32, offset: u64) -> Result<Option<Loop>, Error> {
+        let id = self.loop_id(offset)?;
         let part = self.copy(offset, offset_of!(LoopSegment, ring))?;
         let (now, time_ns) = self.now_at(offset)?;
-        let id = part.u32(offset_of!(LoopSegment, id));
         // A loop that was closed meanwhile has left its place to another.
         if id == 0 || self.loop_id(offset)? != id {
             return Ok(None);
@@ -590,8 +598,8 @@ impl Reader {
 const TRIES: usize = 16;
 
 /// Copies something whose writer makes its sequence numbers odd while it changes, and says whether
-/// the copy is of one moment. The numbers are read apart, before and after: within one call the
-/// system copies in any order.
+/// the copy is of one moment. The numbers are read apart, before and after, for the reason that
+/// [`Reader::copy`] has.
 fn at_rest<S: PartialEq>(
     sequence: impl Fn() -> Result<S, Error>,
     is_even: impl Fn(&S) -> bool,
@@ -600,9 +608,7 @@ fn at_rest<S: PartialEq>(
     let mut before = sequence()?;
     let mut tries = 1;
     loop {
-        fence(Acquire);
         let part = copy()?;
-        fence(Acquire);
         let after = sequence()?;
         let is_whole = is_even(&before) && before == after;
         if is_whole || tries == TRIES {

@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// Whether this process, or the one that it was forked from, records.
@@ -415,6 +415,8 @@ impl Record {
         };
         let segment = segments.loops[place];
         segments.last_loop = segments.last_loop.wrapping_add(1).max(1);
+        // A reader that sees any of what follows sees that the loop before has left.
+        fence(Release);
         looping::clear(segment);
         write_text(&segment.name, name);
         write_text(&segment.poller, poller);
