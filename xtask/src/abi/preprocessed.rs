@@ -44,7 +44,8 @@ fn read_definitions(output: &str, include: &Path) -> Definitions {
     for line in output.lines() {
         if let Some(file) = line_marker(line) {
             within = Path::new(file).starts_with(include);
-            if !within && file.starts_with('/') && file.ends_with(".h") {
+            // Zig names its own by where they are from here.
+            if !within && file.ends_with(".h") {
                 definitions.system.insert(file.to_owned());
             }
         } else if let Some(rest) = line.strip_prefix("#define ").filter(|_| within) {
@@ -166,7 +167,8 @@ mod tests {
 
     #[test]
     fn only_what_the_interface_itself_defines_and_keeps_is_listed() {
-        let output = "# 1 \"/usr/include/stdio.h\" 1 3\n#define EOF (-1)\n\
+        let output = "# 1 \"<built-in>\" 1\n# 1 \"/usr/include/stdio.h\" 1 3\n#define EOF (-1)\n\
+                      # 1 \"target/zig/lib/stddef.h\" 1 3\n\
                       # 1 \"/i/uv.h\" 1\n#define UV_ONE 1\n#define UV_TWO 2\n#undef UV_TWO\n\
                       #define UV_ERR(x) (-(x))\n#define UV_A_MAP(XX) XX(a, b)\n\
                       #define UV_STREAM_PRIVATE_FIELDS int x;\n";
@@ -178,7 +180,7 @@ mod tests {
         );
         assert_eq!(
             definitions.system,
-            BTreeSet::from(["/usr/include/stdio.h".to_owned()])
+            BTreeSet::from(["/usr/include/stdio.h", "target/zig/lib/stddef.h"].map(str::to_owned))
         );
     }
 
