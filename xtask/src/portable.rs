@@ -8,12 +8,12 @@
 use crate::compile::run_quietly;
 use crate::library::{self, SWAP};
 use crate::platform::Platform;
-use crate::target::{Purpose, Target};
+use crate::target::{Processor, Purpose, Target};
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use object::Endianness;
-use object::elf::{DT_NEEDED, STB_WEAK};
-use object::read::elf::{ElfFile64, Sym};
+use object::elf::{DT_NEEDED, PT_LOAD, STB_WEAK};
+use object::read::elf::{ElfFile64, ProgramHeader, Sym};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -191,6 +191,8 @@ pub(crate) struct Needs {
     versions: BTreeSet<String>,
     /// The functions without which the dynamic linker does not load it.
     functions: BTreeSet<String>,
+    /// The largest pages that it can be loaded in: what its parts are aligned to.
+    pages: u64,
 }
 
 impl Needs {
@@ -202,7 +204,13 @@ impl Needs {
     fn parse(bytes: &[u8]) -> Result<Needs> {
         let file: ElfFile64<'_, Endianness> = ElfFile64::parse(bytes)?;
         let endian = file.endian();
-        let mut needs = Needs::default();
+        let parts = file.elf_program_headers().iter();
+        let loaded = parts.filter(|part| part.p_type(endian) == PT_LOAD);
+        let pages = loaded.map(|part| part.p_align(endian)).min();
+        let mut needs = Needs {
+            pages: pages.context("it has no parts to load")?,
+            ..Needs::default()
+        };
         let dynamic = file.elf_dynamic_table()?;
         for entry in dynamic.iter().filter(|entry| entry.tag == DT_NEEDED) {
             needs.libraries.insert(text(dynamic.string(entry)?));
@@ -226,8 +234,14 @@ impl Needs {
         Ok(needs)
     }
 
-    /// Fails for what a system with [`GLIBC`], or with musl, may not have.
+    /// Fails for what a system with [`GLIBC`], or with musl, may not have, and for what does not fit its pages.
     pub(crate) fn check(&self, platform: &Platform) -> Result<()> {
+        let largest = largest_page(platform);
+        ensure!(
+            self.pages >= largest,
+            "its parts are aligned to {} bytes, and a page may have {largest}",
+            self.pages
+        );
         for library in &self.libraries {
             let is_linker = Path::new(platform.linker).ends_with(library);
             let is_there = is_linker || SYSTEM.contains(&library.as_str());
@@ -255,6 +269,15 @@ impl Needs {
     }
 }
 
+/// The largest page that kernels for the processor may have been built for. The dynamic linker loads nothing whose
+/// parts are aligned to less.
+fn largest_page(platform: &Platform) -> u64 {
+    match platform.target.map(Target::processor) {
+        Some(Processor::Aarch64) => 64 * 1024,
+        Some(Processor::X86_64 | Processor::Riscv64) | None => 4 * 1024,
+    }
+}
+
 /// The numbers of a version; there are none in `GLIBC_PRIVATE`.
 fn numbers(version: &str) -> Option<Vec<u32>> {
     version.split('.').map(|part| part.parse().ok()).collect()
@@ -273,6 +296,7 @@ mod tests {
             libraries: BTreeSet::from(["libc.so.6".to_owned()]),
             versions: versions.iter().map(|&version| version.into()).collect(),
             functions: BTreeSet::new(),
+            pages: 4096,
         }
     }
 
@@ -307,6 +331,19 @@ mod tests {
             needs.check(Platform::this()).unwrap_err().to_string(),
             "it needs libgcc_s.so.1"
         );
+    }
+
+    #[test]
+    fn parts_are_aligned_to_the_largest_pages() {
+        let arm = Platform::of(Some(Target::Aarch64Gnu));
+        let mut needs = needing(&[]);
+        needs.check(Platform::this()).unwrap();
+        assert_eq!(
+            needs.check(arm).unwrap_err().to_string(),
+            "its parts are aligned to 4096 bytes, and a page may have 65536"
+        );
+        needs.pages = 65536;
+        needs.check(arm).unwrap();
     }
 
     #[test]
