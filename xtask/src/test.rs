@@ -373,17 +373,11 @@ fn elsewhere() -> Result<Vec<Step>> {
         return Ok(steps);
     }
     let tests = ["streams", "pollers", "udp", "wakeups", "pool", "edges"];
-    let tests = tests.iter().flat_map(|name| ["--test", name]);
-    let engine = [
-        "test",
-        "--target",
-        Target::Aarch64Gnu.triple(),
-        "--",
-        "-p",
-        "blacklight-engine",
-    ];
-    steps.push(chore(&engine.into_iter().chain(tests).collect::<Vec<_>>())?);
+    let tests = tests.map(|name| ["--test", name]);
     for target in [Target::Aarch64Gnu, Target::X86_64Musl] {
+        let engine = ["test", "--target", target.triple(), "--"];
+        let engine = [&engine[..], &["-p", "blacklight-engine"]].concat();
+        steps.push(chore(&[&engine[..], tests.as_flattened()].concat())?);
         let suite = ["conformance", "--target", target.triple()];
         steps.push(chore(&[&suite[..], &NEAR_THE_MACHINE].concat())?);
         if target.has_swap() {
