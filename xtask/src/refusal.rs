@@ -37,7 +37,22 @@ pub(crate) enum Call {
     Sendmmsg,
     Sendfile,
     Statx,
+    /// All that Linux 4.18 lacks, the oldest kernel for which official Node.js is made, at once.
+    #[value(name = "newer_than_4_18")]
+    NewerThan418,
 }
+
+/// What Linux 4.18 lacks, and its answers. It does not refuse a descriptor of a child, but makes none; a refusal
+/// comes to the same.
+const NEWER_THAN_4_18: [(Call, Answer); 7] = [
+    (Call::ClonePidfd, Answer::Einval),
+    (Call::Clone3, Answer::Enosys),
+    (Call::CloseRange, Answer::Enosys),
+    (Call::EpollPwait2, Answer::Enosys),
+    (Call::IoUringSetup, Answer::Enosys),
+    (Call::PidfdOpen, Answer::Enosys),
+    (Call::PidfdSendSignal, Answer::Enosys),
+];
 
 /// How it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -58,8 +73,10 @@ pub(crate) struct Refusal {
 }
 
 impl Call {
-    fn number(self) -> libc::c_long {
-        match self {
+    /// Its number; several calls have none.
+    fn number(self) -> Option<libc::c_long> {
+        Some(match self {
+            Call::NewerThan418 => return None,
             Call::ClonePidfd => libc::SYS_clone,
             Call::Clone3 => libc::SYS_clone3,
             Call::CloseRange => libc::SYS_close_range,
@@ -78,7 +95,7 @@ impl Call {
             Call::Sendmmsg => libc::SYS_sendmmsg,
             Call::Sendfile => libc::SYS_sendfile,
             Call::Statx => libc::SYS_statx,
-        }
+        })
     }
 
     /// The calls with arguments that are refused; all of them if there is no rule.
@@ -105,7 +122,7 @@ impl Call {
     pub(crate) fn answers(self) -> &'static [Answer] {
         match self {
             Call::ClonePidfd => &[Answer::Einval, Answer::Eperm],
-            Call::Clone3 => &[Answer::Enosys],
+            Call::Clone3 | Call::NewerThan418 => &[Answer::Enosys],
             _ => &[Answer::Enosys, Answer::Eperm],
         }
     }
@@ -141,7 +158,11 @@ impl fmt::Display for Answer {
 impl Refusal {
     /// Has the kernel refuse the call to this thread and to all that it starts from now on.
     pub(crate) fn apply(self) -> Result<()> {
-        let rules = BTreeMap::from([(self.call.number(), self.call.rules()?)]);
+        let Some(number) = self.call.number() else {
+            let mut parts = NEWER_THAN_4_18.into_iter();
+            return parts.try_for_each(|(call, answer)| Refusal { call, answer }.apply());
+        };
+        let rules = BTreeMap::from([(number, self.call.rules()?)]);
         let errno = self.answer.errno().cast_unsigned();
         let architecture = std::env::consts::ARCH;
         let filter = SeccompFilter::new(

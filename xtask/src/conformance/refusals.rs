@@ -9,8 +9,9 @@ use crate::library::Library;
 use crate::original::{Header, Original};
 use crate::refusal::{Answer, Call, Refusal};
 use crate::sandbox::{Job, Sandbox};
+use crate::target::Target;
 use crate::{compile, selection};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -24,6 +25,10 @@ pub(crate) struct Choice {
     /// Only this call.
     #[arg(long)]
     call: Option<Call>,
+    /// For another C library, on this machine's processor: an emulator makes calls of its own, which
+    /// would be refused as well.
+    #[arg(long)]
+    target: Option<Target>,
 }
 
 /// Tests that use what the calls are for: files, children, streams, datagrams, timers, waking.
@@ -51,13 +56,16 @@ const NEAR: [&str; 19] = [
 
 /// Calls that more than our library makes, and how often a thread may ask for them: the heap of the
 /// C library and the hash tables of Rust's each want random bytes, and glibc starts each thread
-/// with `clone3`.
-const OTHERS: [(Call, Option<usize>); 2] = [(Call::Getrandom, Some(3)), (Call::Clone3, None)];
+/// with `clone3`. Where several are refused at once, a thread may ask for each of them.
+const OTHERS: [(Call, Option<usize>); 3] = [
+    (Call::Getrandom, Some(3)),
+    (Call::Clone3, None),
+    (Call::NewerThan418, None),
+];
 
 /// Errors by which a call may also refuse what it was asked for: we cannot know that it will do so
-/// again. And where there is no `statx`, glibc answers in its place, and does not say so.
-const AMBIGUOUS: [(Call, Answer); 6] = [
-    (Call::Statx, Answer::Enosys),
+/// again.
+const AMBIGUOUS: [(Call, Answer); 5] = [
     (Call::CopyFileRange, Answer::Eperm),
     (Call::Sendfile, Answer::Eperm),
     (Call::PidfdSendSignal, Answer::Eperm),
@@ -65,9 +73,19 @@ const AMBIGUOUS: [(Call, Answer); 6] = [
     (Call::Recvmmsg, Answer::Eperm),
 ];
 
+/// Where there is no `statx`, glibc answers in its place, and does not say so. For musl the library asks
+/// the kernel itself.
+const ANSWERED_BY_GLIBC: (Call, Answer) = (Call::Statx, Answer::Enosys);
+
 /// Runs the chore.
 pub(crate) fn run(choice: &Choice) -> Result<ExitCode> {
-    let original = Original::obtain()?;
+    if let Some(target) = choice.target {
+        ensure!(
+            target.emulator().is_none(),
+            "{target} runs under an emulator, to which calls would be refused as well"
+        );
+    }
+    let original = Original::obtain_for(choice.target)?;
     let mut faults = 0;
     let mut runs = 0;
     for call in Call::value_variants() {
@@ -80,7 +98,7 @@ pub(crate) fn run(choice: &Choice) -> Result<ExitCode> {
                 answer: *answer,
             };
             println!("{call} is refused with {answer}:");
-            let passed = super::run(&options(refusal, choice.all))? == ExitCode::SUCCESS;
+            let passed = super::run(&options(refusal, choice))? == ExitCode::SUCCESS;
             let asked = asked_again(&original, refusal)?;
             for complaint in &asked {
                 println!("  {complaint}");
@@ -96,8 +114,8 @@ pub(crate) fn run(choice: &Choice) -> Result<ExitCode> {
     })
 }
 
-fn options(refusal: Refusal, all: bool) -> Options {
-    let names: &[&str] = if all { &[] } else { &NEAR };
+fn options(refusal: Refusal, choice: &Choice) -> Options {
+    let names: &[&str] = if choice.all { &[] } else { &NEAR };
     Options {
         poller: None::<Poller>,
         header: Header::Ours,
@@ -105,7 +123,7 @@ fn options(refusal: Refusal, all: bool) -> Options {
         swap: false,
         jobs: 2 * compile::jobs(),
         under: None,
-        target: None,
+        target: choice.target,
         without: Some(refusal.call),
         answer: Some(refusal.answer),
         expected: false,
@@ -121,7 +139,7 @@ fn asked_again(original: &Original, refusal: Refusal) -> Result<Vec<String>> {
         Some((_, None)) => return Ok(Vec::new()),
         None => 1,
     };
-    if AMBIGUOUS.contains(&(refusal.call, refusal.answer)) {
+    if cannot_be_known(refusal, original.target()) {
         return Ok(Vec::new());
     }
     let runner = original.test_runner(Header::Ours, None)?;
@@ -155,6 +173,13 @@ fn asked_again(original: &Original, refusal: Refusal) -> Result<Vec<String>> {
     Ok(complaints)
 }
 
+/// Whether the library cannot know from this answer that the call will be refused again.
+fn cannot_be_known(refusal: Refusal, target: Option<Target>) -> bool {
+    let answer = (refusal.call, refusal.answer);
+    let is_musl = target.is_some_and(Target::is_musl);
+    AMBIGUOUS.contains(&answer) || (answer == ANSWERED_BY_GLIBC && !is_musl)
+}
+
 /// How often each thread was refused a call, in a trace.
 fn times_refused<'a>(trace: &'a str, error: &str) -> BTreeMap<&'a str, usize> {
     let mut times = BTreeMap::new();
@@ -179,6 +204,17 @@ mod tests {
                      7 statx(AT_FDCWD, \"a\") = -1 ENOSYS (Function not implemented)\n";
         let times = times_refused(trace, "ENOSYS");
         assert_eq!(times, BTreeMap::from([("7", 2), ("8", 1)]));
+    }
+
+    #[test]
+    fn only_glibc_answers_in_the_place_of_a_call() {
+        let of = |call, answer| Refusal { call, answer };
+        let statx = of(Call::Statx, Answer::Enosys);
+        assert!(cannot_be_known(statx, None));
+        assert!(!cannot_be_known(statx, Some(Target::X86_64Musl)));
+        assert!(!cannot_be_known(of(Call::Statx, Answer::Eperm), None));
+        let sendfile = of(Call::Sendfile, Answer::Eperm);
+        assert!(cannot_be_known(sendfile, Some(Target::X86_64Musl)));
     }
 
     #[test]
