@@ -18,6 +18,8 @@ pub(super) struct Exports {
     pub(super) functions: BTreeSet<String>,
     /// Exported symbols that are no functions.
     pub(super) data: BTreeSet<String>,
+    /// The two functions that lie first.
+    pub(super) first: BTreeSet<String>,
 }
 
 impl Exports {
@@ -40,11 +42,13 @@ impl Exports {
             exports.versioned |= entry.tag == DT_VERDEF;
         }
         let symbols = file.elf_dynamic_symbol_table();
+        let mut places = BTreeSet::new();
         for symbol in symbols.iter().skip(1) {
             if is_exported(symbol, endian) {
                 let name = text(symbol.name(endian, symbols.strings())?);
                 let function = symbol.st_type() == STT_FUNC;
                 if function {
+                    places.insert((symbol.st_value(endian), name.clone()));
                     &mut exports.functions
                 } else {
                     &mut exports.data
@@ -52,6 +56,7 @@ impl Exports {
                 .insert(name);
             }
         }
+        exports.first = places.into_iter().take(2).map(|(_, name)| name).collect();
         Ok(exports)
     }
 }
