@@ -50,15 +50,44 @@ class Command:
             stderr=subprocess.PIPE,
             text=True,
         )
+        # What it has printed: whole lines, how many of them were looked at, and the beginning of the next one.
         self.lines = []
+        self.looked = 0
+        self.begun = b""
+
+    def read(self):
+        """Takes what there is of the output, and waits until there is some."""
+        data = os.read(self.child.stdout.fileno(), 1 << 16)
+        if not data:
+            raise AssertionError(f"{self.words} ended: {self.lines[-20:]} {self.child.stderr.read()}")
+        *lines, self.begun = (self.begun + data).split(b"\n")
+        self.lines += [line.decode() for line in lines]
 
     def line(self, wanted):
         """Reads lines of the output up to the one that is wanted."""
-        for line in self.child.stdout:
-            self.lines.append(line.rstrip("\n"))
-            if self.lines[-1] == wanted:
-                return
-        raise AssertionError(f"{self.words} ended: {self.lines} {self.child.stderr.read()}")
+        while True:
+            while self.looked < len(self.lines):
+                self.looked += 1
+                if self.lines[self.looked - 1] == wanted:
+                    return
+            self.read()
+
+    def fresh(self):
+        """Waits for a line that is written from now on, which a program writes at once or not at all."""
+        output = self.child.stdout.fileno()
+        os.set_blocking(output, False)
+        try:
+            while True:
+                self.read()
+        except BlockingIOError:
+            pass
+        finally:
+            os.set_blocking(output, True)
+        self.looked = len(self.lines)
+        while len(self.lines) == self.looked:
+            self.read()
+        self.looked += 1
+        return self.lines[self.looked - 1]
 
     def signal(self, number):
         self.child.send_signal(number)
@@ -66,7 +95,7 @@ class Command:
     def end(self, code=0):
         """Waits for the end. The output and what was said beside it."""
         output, said = self.child.communicate(timeout=PATIENCE)
-        output = "".join(line + "\n" for line in self.lines) + output
+        output = "".join(line + "\n" for line in self.lines) + self.begun.decode() + output
         assert self.child.returncode == code, f"{self.words}: {self.child.returncode}\n{output}{said}"
         return output, said
 
@@ -130,7 +159,8 @@ def check_program_to_the_last_event():
     assert all(way[1].name.startswith("on_cancelled") for way in cancelled), cancelled
     jobs = sum(len(track.slices) for track in trace.of_pool())
     assert jobs == sum(said_counts["jobs"].values()), jobs
-    assert 1 <= len(trace.of_pool()) <= 4 and len(trace.of_loops()) == 2, trace.tracks
+    # The first four have run at the same time.
+    assert len(trace.of_pool()) == 4 and len(trace.of_loops()) == 2, trace.tracks
     nested = [slice for slice in trace.named("run") if slice.parent]
     assert len(nested) == said_counts["nested_runs"], nested
     assert all(slice.parent.name.startswith("on_tick") for slice in nested), nested
@@ -143,16 +173,31 @@ def check_program_to_the_last_event():
 def check_program_that_ends_by_itself():
     path = file("ended.pftrace")
     began = time.monotonic_ns()
-    with Command(BLACKLIGHT, "trace", "--output", path, "--", PROGRAM, "all") as command:
+    with Command(BLACKLIGHT, "trace", "--output", path, "--", PROGRAM, "wait") as command:
+        command.line("done")
+        # Its loops have been seen when something of them is written. It ends when it likes to, and the trace learns of that.
+        wait_for(lambda: os.path.getsize(path) > 0)
+        os.kill(program_of(command), signal.SIGTERM)
         output, said = command.end()
     trace, said_counts = Trace(path), counts(output)
     check_all(trace, began, time.monotonic_ns(), may_be_cut=True)
     assert "the trace ended because the program has ended" in said, said
     assert trace.began <= said_counts["end"]
-    # The loop of the other thread may have been and gone between two looks; the default loop was there all the time.
+    # The loop of the other thread may be cut off where it was closed.
     found = callbacks(trace)
     for name in ("on_tick", "on_nested", "on_stat", "on_answer", "on_question", "on_worked", "on_cancelled"):
         assert found[name] == said_counts["callbacks"][name], f"{name}: {found[name]}"
+
+
+def program_of(command):
+    """The process that a command has started."""
+    pid = command.child.pid
+    children = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/children") as text:
+            children += text.read().split()
+    [child] = children
+    return int(child)
 
 
 def check_node():
@@ -178,7 +223,8 @@ def check_node():
     # What names functions for stacks leaves logs, and is not wanted here.
     assert not [name for name in os.listdir(DIRECTORY) if name.endswith(f"-{trace.pid}-v8.log")]
     # The loops of the program, of its worker, and Node's own.
-    assert len(trace.of_loops()) >= 3 and len(trace.of_pool()) == 4, [track.name for track in trace.tracks.values()]
+    # A thread that was late has found nothing to run.
+    assert len(trace.of_loops()) >= 3 and 1 <= len(trace.of_pool()) <= 4, [track.name for track in trace.tracks.values()]
 
 
 def check_lost_events_are_said():
@@ -193,10 +239,7 @@ def check_lost_events_are_said():
             wait_for(lambda: os.path.exists(path) and os.path.getsize(path) > 0)
             command.signal(signal.SIGSTOP)
             wait_for(lambda: state(command.child.pid) == "T")
-            # What the program has said before lies in the pipe, and is read faster than it says more.
-            drained = time.monotonic() + 0.3
-            while time.monotonic() < drained:
-                seen = int(program.child.stdout.readline())
+            seen = int(program.fresh())
             program.line(str(seen + 60000))
             command.signal(signal.SIGCONT)
             command.signal(signal.SIGTERM)
@@ -235,10 +278,12 @@ def state(pid):
 
 
 def wait_for(is_so):
+    """Waits until something is so, and returns it."""
     began = time.monotonic()
-    while not is_so():
+    while not (found := is_so()):
         assert time.monotonic() - began < PATIENCE, "it never became so"
         time.sleep(0.005)
+    return found
 
 
 def check_size_ends_a_trace():
@@ -258,6 +303,8 @@ def check_ring_keeps_the_newest():
     with Command(BLACKLIGHT, "trace", "--ring", "--max-size", "128K", "--output", path, "--", PROGRAM, "flood") as command:
         command.line("200000")
         stopped = time.monotonic_ns()
+        # The program may not have a processor for a while.
+        command.fresh()
         command.signal(signal.SIGINT)
         _, said = command.child.communicate(timeout=PATIENCE)
     trace = Trace(path)
@@ -297,6 +344,8 @@ def check_process_that_is_killed():
         began = time.monotonic_ns()
         with Command(BLACKLIGHT, "trace", "--for", "10m", "--output", path, "--max-size", "1G", program.child.pid) as command:
             wait_for(lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+            # There is something of what comes from now on.
+            program.fresh()
             program.signal(signal.SIGKILL)
             program.child.communicate()
             _, said = command.end()
@@ -369,7 +418,7 @@ def check_stalls_of_a_program():
         name, text, took, cause = stall
         assert name == "stall" and text["doing"] == doing, stall
         assert text["callback"].startswith(callback) and text["phase"] == "timers" and text["kind"] == "timer", stall
-        assert took >= 400, stall
+        assert took >= 2000, stall
         assert any(function.startswith(callback) for function, _ in cause), stall
     samples = profile.samples(thread)
     of = lambda name: [stack for stack in samples if any(function.startswith(name) for function, _ in stack)]
@@ -405,7 +454,7 @@ def check_stalls_of_node():
     ]
     assert len(found) == 1, (stalls, said)
     thread, (_, text, took, cause) = found[0]
-    assert text["doing"] == "computing" and text["kind"] == "read" and took >= 600, (text, took)
+    assert text["doing"] == "computing" and text["kind"] == "read" and took >= 2000, (text, took)
     assert any(not is_js for _, is_js in cause), "native frames too"
     js = [stack for stack in profile.samples(thread) if any(crunch.fullmatch(name) and is_js for name, is_js in stack)]
     assert js, profile.samples(thread)
@@ -459,7 +508,7 @@ def check_program_that_does_not_end():
     """A program that ignores what asks it to end is ended all the same, after its trace was written."""
     path = file("stubborn.pftrace")
     words = ["env", "--ignore-signal=TERM", PROGRAM, "flood"]
-    with Command(BLACKLIGHT, "trace", "--for", "100ms", "--output", path, "--", *words) as command:
+    with Command(BLACKLIGHT, "trace", "--for", "10m", "--max-size", "256K", "--output", path, "--", *words) as command:
         _, said = command.child.communicate(timeout=PATIENCE)
         assert command.child.returncode == 0, said
     assert "the trace ended because" in said, said
@@ -470,8 +519,10 @@ def check_program_that_does_not_end():
 def check_trace_to_a_pipe():
     pipe, path = file("pipe"), file("piped.pftrace")
     os.mkfifo(pipe)
-    with Command(BLACKLIGHT, "trace", "--output", pipe, "--", PROGRAM, "all") as command:
+    with Command(BLACKLIGHT, "trace", "--output", pipe, "--", PROGRAM, "wait") as command:
         with open(pipe, "rb") as reader, open(path, "wb") as copy:
+            command.line("done")
+            command.signal(signal.SIGINT)
             copy.write(reader.read())
         command.end()
     Trace(path)
@@ -497,7 +548,7 @@ def ask(name, origin):
 
 def check_hand_over():
     path = file("handed over.pftrace")
-    words = [BLACKLIGHT, "trace", "--open", "--output", path, "--", PROGRAM, "all"]
+    words = [BLACKLIGHT, "trace", "--open", "--output", path, "--", PROGRAM, "wait"]
     page = "https://ui.perfetto.dev"
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -509,12 +560,16 @@ def check_hand_over():
             is_ours = False
         # The only port that the page may ask is taken; the trace is there all the same.
         with Command(*words) as command:
+            command.line("done")
+            command.signal(signal.SIGINT)
             _, said = command.end(code=1)
         assert "cannot serve the trace on 127.0.0.1:9001" in said, said
         Trace(path)
     if not is_ours:
         return
     with Command(*words) as command:
+        command.line("done")
+        command.signal(signal.SIGINT)
         said = iter(command.child.stderr.readline, "")
         wanted = f"opening {page}/#!/?url=http://127.0.0.1:9001/handed_over.pftrace"
         assert any(wanted in line for line in said), "the page is not opened"
@@ -570,12 +625,19 @@ def check_metrics_text(text, is_node):
     return found
 
 
+def metrics_at_rest(pid):
+    """The metrics of a Node.js, or nothing while threads of its pool run something."""
+    with Command(BLACKLIGHT, "metrics", pid) as command:
+        text, _ = command.end()
+    found = check_metrics_text(text, is_node=True)
+    return None if sum(values(found["libuv_pool_running"]).values()) else found
+
+
 def check_metrics_of_node():
     with Command(BLACKLIGHT, "run", "--record", "--", NODE, SCRIPT) as program:
         program.line("done")
-        with Command(BLACKLIGHT, "metrics", program.child.pid) as command:
-            text, _ = command.end()
-        first = check_metrics_text(text, is_node=True)
+        # A thread of the pool tells that a request is done before it rests.
+        first = wait_for(lambda: metrics_at_rest(program.child.pid))
         with Command(BLACKLIGHT, "metrics", program.child.pid, "--listen", "0") as server:
             said = server.child.stderr.readline()
             address = re.search(r"serving (http://\S+)", said)[1]
@@ -665,6 +727,10 @@ CHECKS = {name.removeprefix("check_"): check for name, check in list(globals().i
 def main():
     chosen = sys.argv[5:] or list(CHECKS)
     failed = 0
+    # A process may have the number of one of another day.
+    for name in os.listdir(DIRECTORY):
+        if name.endswith("-v8.log"):
+            os.remove(os.path.join(DIRECTORY, name))
     for name in chosen:
         try:
             CHECKS[name]()

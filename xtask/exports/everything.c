@@ -1,9 +1,9 @@
 /*
  * A program that does a little of everything, and says how much in one line of
- * JSON at its end: `everything all` for a trace of known contents, `everything
- * wait` for the same until SIGTERM, `everything stall` for callbacks that block
- * their loop, `everything flood` for events without end, `everything loops` for
- * loops that are there for a moment.
+ * JSON at its end: `everything wait` for a trace of known contents, whose loops
+ * stay open until SIGTERM, `everything stall` for callbacks that block their
+ * loop, `everything flood` for events without end, `everything loops` for loops
+ * that are there for a moment.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ static uv_getaddrinfo_t lookup[LOOKUPS];
 static uv_getnameinfo_t name[NAMES];
 static uv_random_t chance[RANDOMS];
 static uv_sem_t gate;
-/* With `wait`, the loops stay open until SIGTERM, once all else is done. */
-static int waits;
+static uv_barrier_t all_threads;
+/* The loops stay open until SIGTERM, once all else is done. */
 static uv_signal_t end;
 static uv_async_t release;
 static char room[64], client_room[64], bytes[RANDOMS][16];
@@ -67,10 +67,8 @@ static void spin(unsigned ms) {
 /* The callbacks that are counted are over. */
 static void on_done(uv_handle_t* handle) {
   (void) handle;
-  if (waits) {
-    puts("done");
-    CHECK(fflush(stdout) == 0);
-  }
+  puts("done");
+  CHECK(fflush(stdout) == 0);
 }
 
 /* Closes what is left once all has been done. */
@@ -138,6 +136,9 @@ static void do_work(uv_work_t* req) {
 static void do_wait(uv_work_t* req) {
   (void) req;
   uv_sem_wait(&gate);
+  /* Each thread of the pool runs one of these, however late it comes. */
+  if (uv_barrier_wait(&all_threads) > 0)
+    uv_barrier_destroy(&all_threads);
 }
 
 static void on_worked(uv_work_t* req, int status) {
@@ -254,8 +255,7 @@ static void run_worker(void* arg) {
   uv_loop_t own;
   (void) arg;
   CHECK(uv_loop_init(&own) == 0);
-  if (waits)
-    CHECK(uv_async_init(&own, &release, on_release) == 0);
+  CHECK(uv_async_init(&own, &release, on_release) == 0);
   CHECK(uv_queue_work(&own, &worker_work[0], do_work, on_worker_worked) == 0);
   CHECK(uv_run(&own, UV_RUN_DEFAULT) == 0);
   CHECK(uv_loop_close(&own) == 0);
@@ -268,10 +268,8 @@ static void do_everything(void) {
   CHECK(uv_timer_init(loop, &ticker) == 0);
   CHECK(uv_timer_start(&ticker, on_tick, 1, 2) == 0);
   CHECK(uv_async_init(loop, &async, on_async) == 0);
-  if (waits) {
-    CHECK(uv_signal_init(loop, &end) == 0);
-    CHECK(uv_signal_start(&end, on_end, SIGTERM) == 0);
-  }
+  CHECK(uv_signal_init(loop, &end) == 0);
+  CHECK(uv_signal_start(&end, on_end, SIGTERM) == 0);
   CHECK(uv_ip4_addr("127.0.0.1", 0, &any) == 0);
   CHECK(uv_tcp_init(loop, &server) == 0);
   CHECK(uv_tcp_bind(&server, (struct sockaddr*) &any, 0) == 0);
@@ -282,6 +280,7 @@ static void do_everything(void) {
                        on_connected) == 0);
   /* The whole pool is blocked, so that what comes next can be cancelled. */
   CHECK(uv_sem_init(&gate, 0) == 0);
+  CHECK(uv_barrier_init(&all_threads, 4) == 0);
   for (int at = 0; at < 4; at++)
     CHECK(uv_queue_work(loop, &blocked[at], do_wait, on_worked) == 0);
   for (int at = 0; at < CANCELLED; at++)
@@ -337,7 +336,7 @@ __attribute__((noinline)) static void crunch(unsigned ms) {
 static void on_crunch(uv_timer_t* timer) {
   puts("computing");
   CHECK(fflush(stdout) == 0);
-  crunch(400);
+  crunch(2000);
   uv_close((uv_handle_t*) timer, NULL);
 }
 
@@ -345,7 +344,7 @@ static int pipe_ends[2];
 
 static void feed(void* arg) {
   (void) arg;
-  usleep(400 * 1000);
+  sleep(2);
   CHECK(write(pipe_ends[1], "x", 1) == 1);
 }
 
@@ -406,7 +405,7 @@ int main(int argc, char** argv) {
   } else if (strcmp(what, "loops") == 0) {
     run_loops();
   } else {
-    waits = strcmp(what, "wait") == 0;
+    CHECK(strcmp(what, "wait") == 0);
     do_everything();
   }
   printf("{\"begin\": %llu, \"end\": %llu, \"callbacks\": {\"on_tick\": %d, "

@@ -45,7 +45,7 @@ async function serve(answer) {
 }
 
 async function stall() {
-  const server = await serve((response) => response.end(String(crunch(600))));
+  const server = await serve((response) => response.end(String(crunch(2000))));
   await get(server.address().port);
   const asked = new Promise((resolve) => process.once('SIGTERM', resolve));
   console.log('done');
