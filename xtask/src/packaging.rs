@@ -20,6 +20,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+/// How many seconds a program may take on a machine that is busy with other things.
+const LIMIT: &str = "300";
+
 /// Whose packages to try.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -114,7 +117,10 @@ fn installed_command_finds_its_libraries(layout: &Layout) -> Result<()> {
 /// Runs a program, on the libraries in `lib` if there are any, and checks what it says.
 fn report(what: &str, program: &Path, lib: Option<&Path>) -> Result<()> {
     let mut command = Command::new("timeout");
-    command.arg("60").arg(program).env_remove("LD_LIBRARY_PATH");
+    command
+        .arg(LIMIT)
+        .arg(program)
+        .env_remove("LD_LIBRARY_PATH");
     if let Some(lib) = lib {
         command.env("LD_LIBRARY_PATH", lib);
     }

@@ -22,6 +22,9 @@ use std::process::{Command, ExitCode, Output};
 /// What a process that may not do what a check needs ends with.
 const SKIPPED: i32 = 77;
 
+/// How many seconds a program may take on a machine that is busy with other things.
+const LIMIT: &str = "300";
+
 /// Which checks to make.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -309,7 +312,7 @@ impl Kit {
             Some(_) => self.start(&self.command),
         };
         if self.target.is_none() {
-            command.arg("60").arg(&self.command);
+            command.arg(LIMIT).arg(&self.command);
         }
         command
             .args(["run", "--poller", "poll", "--library"])

@@ -171,7 +171,7 @@ fn says_its_version(
     lib: Option<&Path>,
 ) -> Result<()> {
     let mut command = Command::new("timeout");
-    command.arg("120");
+    command.arg(super::LIMIT);
     if target.emulator().is_some() {
         let this = std::env::current_exe().context("cannot find this program")?;
         command.arg(this).args(["emulated", target.triple(), "--"]);

@@ -320,7 +320,7 @@ impl Starter {
         }
         let program = "import signal, sys\n\
                        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n\
-                       signal.alarm(60)\n\
+                       signal.alarm(300)\n\
                        print('ready', flush=True)\n\
                        signal.sigwait({signal.SIGTERM})\n\
                        sys.exit(3)";
