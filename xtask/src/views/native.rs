@@ -46,14 +46,14 @@ pub(super) fn build(bin: &Path, lib: &Path) -> Result<()> {
 pub(super) fn c(stage: &Stage) -> Result<()> {
     let program = stage.start_with(&["timers"], &RECORDED)?;
     let pid = program.pid();
-    let report = stage.eventually(&["top", "--once", &pid], |report| {
-        answer(report, "blocked")?.must_say("bad", &["computing in grind (timers.c:"])
-    })?;
     let source = include_str!("../../views/timers.c");
     let callback = place("timers.c", source, "static void on_tick")?;
-    let blocked = answer(&report, "blocked")?;
     let called = format!("called by a timer callback (on_tick ({callback}))");
-    blocked.must_say("bad", &["The loop", &called])?;
+    let report = stage.eventually(&["top", "--once", &pid], |report| {
+        let texts = ["The loop", "computing in grind (timers.c:", &called];
+        answer(report, "blocked")?.must_say("bad", &texts)
+    })?;
+    let blocked = answer(&report, "blocked")?;
     // The line is one of the function's.
     let (_, line) = blocked
         .sentence
@@ -73,15 +73,17 @@ pub(super) fn c(stage: &Stage) -> Result<()> {
         first.map(|at| at + 1) < Some(line) && Some(line) <= last.map(|at| at + 1),
         "{blocked:?}"
     );
-    let why = stage.view(&["why", &pid])?;
-    must_have(
-        &why,
-        &[
-            "1 repeating timer, every 20 ms",
-            "calls `on_tick (timers.c:",
-            "calls `on_hour (timers.c:",
-        ],
-    )
+    stage.eventually(&["why", &pid], |why| {
+        must_have(
+            why,
+            &[
+                "1 repeating timer, every 20 ms",
+                "calls `on_tick (timers.c:",
+                "calls `on_hour (timers.c:",
+            ],
+        )
+    })?;
+    Ok(())
 }
 
 /// The threads of a process in a namespace of its own, as in a container, are found from outside.
@@ -128,39 +130,35 @@ pub(super) fn rust_without_lines(stage: &Stage) -> Result<()> {
 pub(super) fn rust(stage: &Stage) -> Result<()> {
     let program = stage.start_with(&["named_loops"], &RECORDED)?;
     let pid = program.pid();
-    let report = stage.eventually(&["top", "--once", &pid], |report| {
+    let source = include_str!("../../views/named_loops.rs");
+    let interval = place("named_loops.rs", source, "|_, _| grind(")?;
+    let tick = place("named_loops.rs", source, "async fn tick()")?;
+    // Long names are shortened, and keep their places.
+    let callback = format!("({interval}))");
+    let places = [format!(" ({interval}) "), format!(" ({tick}) ")];
+    stage.eventually(&["top", "--once", &pid], |report| {
         let texts = [
             "(grinder)",
             "computing in ",
             "named_loops::grind (named_loops.rs:",
+            "a timer callback (named_loops::",
+            &callback,
         ];
         answer(report, "blocked")?.must_say("bad", &texts)?;
-        must_have(report, &[" quiet "])
+        must_have(report, &[" quiet "])?;
+        let texts = ["stays alive for 1 ", "One other loop is kept alive too."];
+        answer(report, "alive")?.must_say("fine", &texts)?;
+        must_have(section(report, "3 Callbacks")?, &[&places[0], &places[1]])
     })?;
-    let alive = answer(&report, "alive")?;
-    alive.must_say(
-        "fine",
-        &["stays alive for 1 ", "One other loop is kept alive too."],
-    )?;
-    let why = stage.view(&["why", &pid])?;
-    must_have(
-        &why,
-        &[
+    let timer = format!("calls `named_loops::main::{{{{closure}}}} ({interval})`");
+    let why = stage.eventually(&["why", &pid], |why| {
+        let texts = [
             "(quiet) stays alive for 1 reason:",
             "(grinder) stays alive for 1 reason:",
-        ],
-    )?;
-    let source = include_str!("../../views/named_loops.rs");
-    let interval = place("named_loops.rs", source, "|_, _| grind(")?;
-    let timer = format!("calls `named_loops::main::{{{{closure}}}} ({interval})`");
-    must_have(&why, &[&timer])?;
-    // Long names are shortened, and keep their places.
-    let callback = format!("({interval}))");
-    answer(&report, "blocked")?.must_say("bad", &["a timer callback (named_loops::", &callback])?;
-    let tick = place("named_loops.rs", source, "async fn tick()")?;
-    let places = [format!(" ({interval}) "), format!(" ({tick}) ")];
-    let callbacks = section(&report, "3 Callbacks")?;
-    must_have(callbacks, &[&places[0], &places[1]])?;
+            &timer,
+        ];
+        must_have(why, &texts)
+    })?;
     ensure!(
         !why.contains("uv_"),
         "it speaks of C to a program in Rust: {why}"

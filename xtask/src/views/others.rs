@@ -28,17 +28,16 @@ const EDITOR: [&str; 8] = [
 pub(super) fn uvloop_stall(stage: &Stage) -> Result<()> {
     let program = stage.start(&[&PYTHON[..], &["/srv/app/server.py"]].concat())?;
     let (pid, port) = (program.pid(), program.port()?);
-    let view = || stage.view(&["top", "--once", "--interval", "3s", &pid]);
-    let report = under_requests(port, view)?;
-    let blocked = answer(&report, "blocked")?;
     let texts = [
         "The loop",
         "blocked",
         "computing in ",
         "called by a read callback (__pyx_",
+        "Python names its functions from version 3.12 on.",
     ];
-    blocked.must_say("bad", &texts)?;
-    blocked.must_say("bad", &["Python names its functions from version 3.12 on."])?;
+    let check = |report: &str| answer(report, "blocked")?.must_say("bad", &texts);
+    let view = || stage.eventually(&["top", "--once", "--interval", "3s", &pid], check);
+    under_requests(port, view)?;
     let server = format!("1 TCP server on 127.0.0.1:{port}");
     stage.eventually(&["why", &pid], |said| {
         must_have(said, &["The loop stays alive for", &server])
@@ -94,8 +93,11 @@ pub(super) fn neovim_alive(stage: &Stage) -> Result<()> {
             ],
         )
     })?;
-    let list = stage.view(&["ps"])?;
-    must_have(&list, &[&pid, "nvim --headless --clean", "asleep"])
+    // Its timer wakes it each second.
+    stage.eventually(&["ps"], |list| {
+        must_have(list, &[&pid, "nvim --headless --clean", "asleep"])
+    })?;
+    Ok(())
 }
 
 /// A callback that computes.

@@ -95,8 +95,8 @@ pub(super) fn gone(stage: &Stage) -> Result<()> {
     let program = server(stage)?;
     let pid = program.pid();
     let record = record(&program)?;
-    let arguments = ["top", "--once", "--interval", "100s", &pid];
-    let view = stage.start_blacklight(&arguments)?;
+    let arguments = ["top", "--once", "--interval", "1000s", &pid];
+    let mut view = stage.start_blacklight(&arguments)?;
     // It watches from when it has the record open.
     let descriptors = format!("/proc/{}/fd", view.id());
     let is_open = || {
@@ -105,6 +105,8 @@ pub(super) fn gone(stage: &Stage) -> Result<()> {
         targets.any(|target| target == record)
     };
     while !is_open() {
+        let ended = view.try_wait().context("cannot look at the view")?;
+        ensure!(ended.is_none(), "the view has ended before: {ended:?}");
         std::thread::yield_now();
     }
     program.end()?;

@@ -257,7 +257,7 @@ impl Stage {
             let text = self.view(arguments)?;
             match check(&text) {
                 Ok(()) => return Ok(text),
-                Err(error) if begun.elapsed() > PATIENCE / 4 => return Err(error),
+                Err(error) if begun.elapsed() > PATIENCE => return Err(error),
                 Err(_) => {}
             }
         }
@@ -313,7 +313,8 @@ impl SilentNameServer {
         let settings = Path::new(HOUSE).join("resolv.conf");
         fs::write(
             &settings,
-            "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n",
+            // The most that there is of both: two and a half minutes, in which nobody gives up.
+            "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n",
         )?;
         mount(
             Some(&settings),
