@@ -5,7 +5,7 @@ const crypto = require('crypto');
 const fs = require('fs');
 const net = require('net');
 
-crypto.pbkdf2('secret', 'salt', 400_000, 64, 'sha512', () => console.log('key'));
+crypto.pbkdf2('secret', 'salt', 2_000_000, 64, 'sha512', () => console.log('key'));
 fs.stat(__filename, () => console.log('stat, which waited for the key'));
 
 const server = net.createServer((socket) => {

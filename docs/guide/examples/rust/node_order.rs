@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 fn main() -> io::Result<()> {
     let node = Node::new()?;
     let begun = Instant::now();
-    node.set_timeout(|_, _| println!("the timer of 200 ms"), 200);
+    node.set_timeout(|_, _| println!("the timer of 1 s"), 1000);
     fs::read_file(&node, file!(), move |node, _| {
         println!("the file is read");
         node.set_timeout(|_, _| println!("timeout"), 0);
@@ -19,7 +19,7 @@ fn main() -> io::Result<()> {
         });
         node.next_tick(move |_| {
             println!("  a tick, which computes until the other timer is overdue");
-            while begun.elapsed() < Duration::from_millis(210) {
+            while begun.elapsed() < Duration::from_millis(1010) {
                 std::hint::spin_loop();
             }
         });
