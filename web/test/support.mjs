@@ -11,7 +11,8 @@ import { chromium } from "playwright-core";
 export const NODE = process.env.NODE ?? process.execPath;
 const BLACKLIGHT = process.env.BLACKLIGHT;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-export const LIMIT = 30_000;
+// What anything may take on a machine that is busy with other things: this ends what hangs, and judges nothing.
+export const LIMIT = 180_000;
 
 const FLAGS = [
   "--headless",
@@ -25,7 +26,7 @@ const FLAGS = [
 ];
 
 export function launch(...flags) {
-  return chromium.launch({ executablePath: "/usr/bin/chromium", args: [...FLAGS, ...flags] });
+  return chromium.launch({ executablePath: "/usr/bin/chromium", args: [...FLAGS, ...flags], timeout: LIMIT });
 }
 
 export function folder() {
@@ -81,7 +82,24 @@ export function isThere(pid) {
   }
 }
 
-// A page, whose errors and dialogs are kept.
+// Counts what the page is told, in a page that is still to come: `told` frames, and `letters` of them.
+export function countFrames(page) {
+  return page.addInitScript(() => {
+    [window.told, window.letters] = [0, 0];
+    const Source = window.EventSource;
+    window.EventSource = class extends Source {
+      constructor(...options) {
+        super(...options);
+        this.addEventListener("frame", (event) => {
+          window.told += 1;
+          window.letters += event.data.length;
+        });
+      }
+    };
+  });
+}
+
+// A page, whose errors and dialogs are kept, and whose frames are counted.
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
@@ -96,6 +114,7 @@ export async function open(browser, url, options = {}) {
     // A connection that is lost is told by the page itself.
     if (message.type() === "error" && !/ERR_|Failed to load/.test(message.text())) page.wrong.push(message.text());
   });
+  await countFrames(page);
   await page.goto(String(url));
   return page;
 }

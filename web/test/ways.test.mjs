@@ -22,7 +22,7 @@ describe("a Node.js with workers", () => {
     await until("the primary and its workers are there", async () => (await processes.count()) === 3);
     const loops = page.locator("#loops tbody").filter({ has: page.getByRole("button", { name: `process ${shown.pid}` }) });
     await loops.locator("tr", { hasText: /sums|WorkerThread/ }).waitFor();
-    assert.equal(await page.locator("#loops tr.group").count(), 3);
+    await until("the loops are in three groups", async () => (await page.locator("#loops tr.group").count()) === 3);
     await page.locator("#pool .left", { hasText: "and 2 more threads" }).waitFor();
     await page.locator("#pool").getByRole("button", { name: "Table of threads" }).first().click();
     await until("the table has all threads", async () => (await page.locator("#pool [role=region] table").first().locator("tbody tr").count()) === 18);
@@ -97,7 +97,7 @@ describe("the demo, its recording, and nothing yet", () => {
     const choosing = await open(browser, alone.url);
     await choosing.locator(".processes a").first().waitFor();
     assert.deepEqual(await violations(choosing), []);
-    await choosing.getByRole("link", { name: new RegExp(`process ${demo.pid}`) }).click();
+    await choosing.getByRole("link", { name: new RegExp(`process ${demo.pid}\\b`) }).click();
     await choosing.locator(".answer").first().waitFor();
     alone.server.kill("SIGINT");
     assert.equal((await alone.ended).code, 0);

@@ -59,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         for script in ["units.test.mjs", "page.test.mjs", "ways.test.mjs"] {
             web.drive("dev", script, &[])?;
         }
-        // Others may work on the machine: tasks are judged by the time that they have the processor.
+        // Others may work on the machine: what is judged is how much there is, and no time.
         web.drive("dev", "load.mjs", &["60"])?;
     }
     if options.load {
