@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// How long loops are watched for their load.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// How long processes may take until they record.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// The width of the list.
 const WIDTH: usize = 80;
 
