@@ -91,6 +91,8 @@ fn install(missing: &str, debian_package: &str) -> Result<()> {
         &["install", "-qq", "--no-install-recommends", debian_package][..],
     ] {
         let output = Command::new("apt-get")
+            // The system may be installing something of its own.
+            .args(["-o", "DPkg::Lock::Timeout=600"])
             .args(arguments)
             .env("DEBIAN_FRONTEND", "noninteractive")
             .output()
