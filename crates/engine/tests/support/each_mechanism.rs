@@ -1,7 +1,7 @@
 //! The same tests on every mechanism that asks a real kernel.
 
 use blacklight_engine::{Called, Engine, Event, Front, Mechanism, Mode, Run, Token};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Makes one test out of each function for each mechanism.
 macro_rules! on_each_mechanism {
@@ -28,9 +28,15 @@ pub(crate) use on_each_mechanism;
 /// Runs one test at a time. Descriptor numbers belong to the whole process: a test that
 /// closes one behind the loop's back must not have another test open it again.
 pub(crate) fn alone(test: impl FnOnce()) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     test();
+}
+
+/// The same for the rest of a test. A test that opens more descriptors than `select` can watch takes a turn too: while it has them, no
+/// loop on `select` can be made.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURNS: Mutex<()> = Mutex::new(());
+    TURNS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn engine_on(mechanism: Mechanism) -> Engine {
@@ -51,12 +57,13 @@ pub(crate) fn engine_on(mechanism: Mechanism) -> Engine {
 #[allow(dead_code, reason = "not all tests can hang")]
 pub(crate) const GUARD: Token = Token(99);
 
-/// An engine that is woken when nothing happens for long.
+/// An engine that is woken when nothing happens for long, which is far more than any test takes on a machine that has little time for
+/// it, or under an emulator.
 #[allow(dead_code, reason = "not all tests can hang")]
 pub(crate) fn guarded_engine_on(mechanism: Mechanism) -> Engine {
     let mut engine = engine_on(mechanism);
     let guard = engine.timer_init(GUARD).unwrap();
-    engine.timer_start(guard, 10_000, 0).unwrap();
+    engine.timer_start(guard, 120_000, 0).unwrap();
     engine.unreference(guard);
     engine
 }
