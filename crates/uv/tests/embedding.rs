@@ -14,7 +14,7 @@ const NOWAIT: c_int = 2;
 const UV_READABLE: c_int = 1;
 
 /// Longer than anything here takes: whoever is asleep until then would be for ever.
-const GUARD_MS: c_int = 20_000;
+const GUARD_MS: c_int = 60_000;
 
 /// A way to wait for a descriptor for so many milliseconds; whether there was something.
 type Wait = fn(c_int, c_int) -> bool;

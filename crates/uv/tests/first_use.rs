@@ -93,7 +93,7 @@ fn a_child_of_a_fork_during_the_first_watching_of_signals_can_watch_signals() {
         let child = libc::fork();
         assert!(child >= 0);
         if child == 0 {
-            libc::alarm(20);
+            libc::alarm(60);
             libc::_exit(watch_a_signal());
         }
         let mut status = -1;

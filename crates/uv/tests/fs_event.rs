@@ -272,7 +272,7 @@ fn watches_of_one_directory_go_on_in_a_forked_child() {
     unsafe {
         let child = libc::fork();
         if child == 0 {
-            libc::alarm(20);
+            libc::alarm(60);
             let forked = uv_loop_fork(&mut *watching.l) == 0;
             root.write("file");
             let seen = watching.drain();

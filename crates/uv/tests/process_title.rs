@@ -146,7 +146,7 @@ fn a_child_of_a_fork_while_another_thread_sets_the_title_can_read_it() {
             unsafe {
                 let child = libc::fork();
                 if child == 0 {
-                    libc::alarm(20);
+                    libc::alarm(60);
                     let mut title = [0; 100];
                     let read = uv_get_process_title(title.as_mut_ptr(), title.len());
                     libc::_exit(i32::from(read != 0));

@@ -354,7 +354,7 @@ fn a_child_leaves_its_parents_ring_alone() {
     unsafe {
         let child = libc::fork();
         if child == 0 {
-            libc::alarm(20);
+            libc::alarm(60);
             let before = uv_loop_alive(loop_.ptr()) == 1;
             let forked = uv_loop_fork(loop_.ptr()) == 0 && uv_loop_alive(loop_.ptr()) == 0;
             let mut own = request();
@@ -387,7 +387,7 @@ fn a_child_that_forgets_to_fork_its_loop_does_no_harm() {
     unsafe {
         let child = libc::fork();
         if child == 0 {
-            libc::alarm(20);
+            libc::alarm(60);
             let alive = uv_run(loop_.ptr(), UV_RUN_NOWAIT) == 1;
             let refused = cancel(&mut waiting.request) == -libc::EBUSY;
             let nothing = waiting.request.result() == 0;

@@ -238,7 +238,7 @@ fn a_child_has_a_pool_of_its_own() {
         );
         let child = libc::fork();
         if child == 0 {
-            libc::alarm(20);
+            libc::alarm(60);
             let forked = uv_loop_fork(&mut *lp) == 0;
             // The parent's requests are the parent's.
             let forgotten = uv_loop_alive(&*lp) == 0 && uv_run(&mut *lp, 0) == 0;

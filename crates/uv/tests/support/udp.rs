@@ -57,7 +57,7 @@ impl TestLoop {
 
     /// Turns until `done`, waiting for what is on its way.
     pub(crate) fn until(&mut self, mut done: impl FnMut() -> bool) {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !done() {
             assert!(std::time::Instant::now() < deadline, "it does not happen");
             self.turn();

@@ -159,7 +159,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed().as_secs() < 60, "{what} has not come");
+        assert!(begun.elapsed().as_secs() < 120, "{what} has not come");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
