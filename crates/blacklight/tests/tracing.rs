@@ -1,11 +1,12 @@
 //! What `tracing` is told: all of it, in order, with levels and fields, and in which spans.
 
-use blacklight::{Loop, LoopHandle, Mode, TcpListener, TcpStream, Timer};
+use blacklight::{Builder, Loop, LoopHandle, Mode, TcpListener, TcpStream, Timer};
 use futures_lite::future::or;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::poll_fn;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
@@ -128,9 +129,13 @@ fn listen(name: &str, run: impl FnOnce(&Loop)) -> Vec<Told> {
 
 /// Everything that is told while a loop of this name lives.
 fn listen_to_all(name: &str, run: impl FnOnce(&Loop)) -> (Vec<Told>, Spans) {
+    listen_to_all_of(Loop::builder(), name, run)
+}
+
+fn listen_to_all_of(builder: Builder, name: &str, run: impl FnOnce(&Loop)) -> (Vec<Told>, Spans) {
     let listener = Listener::default();
     tracing::subscriber::with_default(listener.clone(), || {
-        run(&Loop::builder().name(name).build().unwrap());
+        run(&builder.name(name).build().unwrap());
     });
     let told = std::mem::take(&mut *listener.events.lock().unwrap());
     let spans = std::mem::take(&mut *listener.spans.lock().unwrap());
@@ -217,10 +222,8 @@ fn a_connection_is_told_of_from_both_ends() {
 
 #[test]
 fn a_failing_connect_is_told_with_its_error() {
-    // Nobody listens there any more.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    // A port that nobody listens at, nor is ever given.
+    let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let told = listen("lost", |lp| {
         let check = |_: &LoopHandle, stream: std::io::Result<TcpStream>| {
             assert_eq!(stream.unwrap_err().kind(), ErrorKind::ConnectionRefused);
@@ -322,7 +325,9 @@ loop gone";
 
 #[test]
 fn a_loop_that_waits_says_so() {
-    let (_, spans) = listen_to_all("sleeper", |lp| {
+    // By a real clock the time may be over before the loop comes to sleep.
+    let simulated = Loop::builder().simulated(1);
+    let (_, spans) = listen_to_all_of(simulated, "sleeper", |lp| {
         lp.block_on(blacklight::sleep(Duration::from_millis(2)));
     });
     let sleep = |told: &&Told| told.field("message") == "sleep";
