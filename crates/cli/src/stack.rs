@@ -505,10 +505,18 @@ mod tests {
     struct Process(Child);
 
     impl Process {
+        /// It does so already: until then it reads files, becomes another program, and is not always about to run.
         fn that_computes() -> Process {
             let mut command = Command::new("sh");
-            command.args(["-c", "while :; do :; done"]);
-            Process(command.spawn().expect("there is a shell"))
+            command.args(["-c", "echo begun; while :; do :; done"]);
+            command.stdout(Stdio::piped());
+            let mut process = Process(command.spawn().expect("there is a shell"));
+            let mut said = String::new();
+            let output = process.0.stdout.as_mut().expect("its output");
+            let read = BufReader::new(output).read_line(&mut said);
+            read.expect("it is text");
+            assert_eq!(said, "begun\n");
+            process
         }
 
         /// The kernel's letter for what it does.
@@ -532,10 +540,6 @@ mod tests {
         let computing = Process::that_computes();
         let pid = computing.0.id();
         let mut unwinder = Unwinder::new(pid).expect("it runs");
-        // Until it computes, it becomes another program.
-        while computing.state() != 'R' {
-            std::thread::yield_now();
-        }
         let samples = (0..100).map(|_| unwinder.sample(pid).expect("it may be looked at"));
         let mut held: Vec<Duration> = samples.map(|sample| sample.held).collect();
         held.retain(|held| !held.is_zero());

@@ -7,6 +7,11 @@ use blacklight_record::read::Reader;
 
 #[test]
 fn a_loop_that_sleeps_begins_to_record_when_it_is_woken_for_that() {
+    let name = "a_loop_that_sleeps_begins_to_record_when_it_is_woken_for_that";
+    sleeper::apart(name, wake_a_loop_that_sleeps);
+}
+
+fn wake_a_loop_that_sleeps() {
     sleeper::start();
     let reader = Reader::open(std::process::id()).expect("it offers a record");
     assert!(!reader.is_recording().expect("it can be read"));

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// How long to wait for what must come.
-const LIMIT: Duration = Duration::from_secs(60);
+/// How long to wait for what must come. Names of a large program take long to read where there is little time for it.
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// A server.
 struct Live {

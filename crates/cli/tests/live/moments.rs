@@ -33,13 +33,14 @@ impl Page {
     }
 }
 
-/// The program of the test below: its loop is blocked for 150 ms again and again.
+/// The program of the test below: its loop is blocked again and again, for so long that even a machine that has much else to do looks at
+/// it meanwhile.
 #[test]
 #[ignore = "is a program, and runs until it is ended"]
 fn program_that_stalls() {
     let lp = Loop::builder().name("stalls").build().expect("a loop");
     let timer = Timer::new().expect("a timer");
-    let started = timer.start_repeating(Duration::from_millis(250), |_, _| block());
+    let started = timer.start_repeating(Duration::from_millis(500), |_, _| block());
     started.expect("it starts");
     lp.run(Mode::Default);
 }
@@ -47,7 +48,7 @@ fn program_that_stalls() {
 #[inline(never)]
 fn block() {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(150) {
+    while begun.elapsed() < Duration::from_millis(400) {
         std::hint::black_box(&begun);
     }
 }

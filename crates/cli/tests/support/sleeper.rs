@@ -1,8 +1,32 @@
 //! A loop that sleeps.
 
 use blacklight::{Loop, Mode, Timer};
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
+
+/// Runs the body in this program started once more, with a directory of its own for its record: other readers, whoever has started
+/// them, have all programs record whose records they find. To be called by the test of that name.
+#[allow(dead_code, reason = "one test's record is never written to by readers")]
+pub(crate) fn apart(name: &str, body: impl FnOnce()) {
+    const APART: &str = "BLACKLIGHT_TEST_APART";
+    if std::env::var_os(APART).is_some() {
+        return body();
+    }
+    let place = format!("/dev/shm/blacklight-test-{}-{name}", std::process::id());
+    std::fs::create_dir(&place).expect("there is /dev/shm");
+    let own = std::env::current_exe().expect("a test has a program");
+    let output = Command::new(own)
+        .args(["--exact", name, "--nocapture"])
+        .env(APART, "1")
+        .env("XDG_RUNTIME_DIR", &place)
+        .output();
+    let removed = std::fs::remove_dir_all(&place);
+    let output = output.expect("the program starts again");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    removed.expect("it is still there");
+}
 
 /// Whether a thread of this process waits in the kernel.
 fn is_asleep(tid: i32) -> bool {
