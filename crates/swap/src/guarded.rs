@@ -92,7 +92,7 @@ mod tests {
         unsafe {
             let child = libc::fork();
             if child == 0 {
-                libc::alarm(10);
+                libc::alarm(60);
                 EXAMINED.with(|_| ());
                 libc::_exit(0);
             }

@@ -146,7 +146,7 @@ mod tests {
         unsafe {
             let child = libc::fork();
             if child == 0 {
-                libc::alarm(20);
+                libc::alarm(60);
                 let value = value.lock();
                 libc::_exit(i32::from(value[0] != value[1]));
             }
