@@ -267,6 +267,9 @@ impl Echo {
 
 #[test]
 fn messages_do_not_allocate() {
+    // No reader that happens to be there has the loop begin to record in the midst of a count.
+    // SAFETY: this process has no other threads yet that could look at the environment.
+    unsafe { std::env::set_var("BLACKLIGHT_RECORD", "never") };
     // SAFETY: nothing has been allocated through libuv yet.
     let replaced =
         unsafe { uv_replace_allocator(Some(malloc), Some(realloc), Some(calloc), Some(free)) };
