@@ -483,6 +483,8 @@ fn a_rust_program_that_ends_removes_its_record() {
         return;
     }
     let place = format!("/dev/shm/blacklight-test-{}-ends", std::process::id());
+    // Numbers of processes are used again, and one that was killed has left its own.
+    let _ = std::fs::remove_dir_all(&place);
     std::fs::create_dir(&place).unwrap();
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_rust_program_that_ends_removes_its_record"])

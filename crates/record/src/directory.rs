@@ -132,6 +132,8 @@ mod tests {
     impl Scratch {
         fn new(name: &str) -> Scratch {
             let own = format!("/dev/shm/blacklight-test-{}-{name}", std::process::id());
+            // Numbers of processes are used again, and one that was killed has left its own.
+            let _ = std::fs::remove_dir_all(&own);
             std::fs::create_dir(&own).expect("there is /dev/shm");
             Scratch(own.into())
         }

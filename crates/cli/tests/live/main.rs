@@ -75,6 +75,8 @@ impl Folder {
     fn new(name: &str) -> Folder {
         let own = format!("live-{name}-{}", std::process::id());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(own);
+        // Numbers of processes are used again, and one that was killed has left its own.
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).expect("it is new");
         let folder = Folder(folder);
         let command = env!("CARGO_BIN_EXE_blacklight");
@@ -610,6 +612,7 @@ fn browsers_that_leave_are_not_missed() {
 #[test]
 fn a_recording_is_served_as_it_was_saved() {
     let folder = std::env::temp_dir().join(format!("blacklight-live-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).expect("it is new");
     let path = folder.join("recording");
     let file = path.to_str().expect("it is text");

@@ -14,6 +14,8 @@ pub(crate) fn apart(name: &str, body: impl FnOnce()) {
         return body();
     }
     let place = format!("/dev/shm/blacklight-test-{}-{name}", std::process::id());
+    // Numbers of processes are used again, and one that was killed has left its own.
+    let _ = std::fs::remove_dir_all(&place);
     std::fs::create_dir(&place).expect("there is /dev/shm");
     let own = std::env::current_exe().expect("a test has a program");
     let output = Command::new(own)

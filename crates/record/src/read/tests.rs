@@ -19,6 +19,8 @@ struct Scratch {
 impl Scratch {
     fn new(name: &str) -> Scratch {
         let own = format!("/dev/shm/blacklight-test-{}-{name}", std::process::id());
+        // Numbers of processes are used again, and one that was killed has left its own.
+        let _ = std::fs::remove_dir_all(&own);
         std::fs::create_dir(&own).expect("there is /dev/shm");
         let record = Record::make(Some(&own), true, 1).expect("there is room for a page");
         let record: &'static Record = Box::leak(Box::new(record));

@@ -73,6 +73,8 @@ impl Watched {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
         let directory = PathBuf::from(format!("/dev/shm/blacklight-test-{pid}-{number}"));
+        // Numbers of processes are used again, and one that was killed has left its own.
+        let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir(&directory).expect("there is /dev/shm");
         let mut command = Command::new(std::env::current_exe().unwrap());
         let (own_role, place) = (role.to_owned(), directory.clone());

@@ -27,6 +27,8 @@ impl Root {
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
         let path = std::env::temp_dir().join(name);
+        // Numbers of processes are used again, and one that was killed has left its own.
+        let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
         Root(path)
     }
