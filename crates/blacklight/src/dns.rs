@@ -38,10 +38,11 @@ use std::net::SocketAddr;
 ///
 /// ```
 /// use blacklight::{Loop, dns};
+/// use std::net::Ipv4Addr;
 ///
 /// let lp = Loop::new()?;
 /// let found = lp.block_on(dns::lookup("127.0.0.1", 80))?;
-/// assert_eq!(found, ["127.0.0.1:80".parse().unwrap()]);
+/// assert_eq!(found, [(Ipv4Addr::LOCALHOST, 80).into()]);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -76,10 +77,11 @@ pub struct Names {
 ///
 /// ```
 /// use blacklight::{Loop, Mode, dns};
+/// use std::net::Ipv6Addr;
 ///
 /// let lp = Loop::new()?;
 /// dns::lookup_then("::1", 443, |_, found| {
-///     assert_eq!(found.unwrap(), ["[::1]:443".parse().unwrap()]);
+///     assert_eq!(found.unwrap(), [(Ipv6Addr::LOCALHOST, 443).into()]);
 /// })?;
 /// lp.run(Mode::Default);
 /// # Ok::<(), std::io::Error>(())

@@ -13,13 +13,14 @@ use std::task::{Context, Poll};
 /// ```
 /// use blacklight::{Loop, LoopConnector, LoopExecutor, LoopTimer, TcpListener};
 /// use http_body_util::{BodyExt, Empty};
-/// use hyper::body::Bytes;
+/// use hyper::{Uri, body::Bytes};
 /// use hyper_util::client::legacy::Client;
 ///
 /// let lp = Loop::new()?;
 /// lp.block_on(async {
 ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
 ///     let url = format!("http://localhost:{}/", listener.local_addr()?.port());
+///     let url = Uri::try_from(url).expect("an address of the web");
 ///     blacklight::spawn(async move {
 ///         let (stream, _) = listener.accept().await.unwrap();
 ///         stream.read(&mut [0; 4096]).await.unwrap();
@@ -30,7 +31,7 @@ use std::task::{Context, Poll};
 ///     let client: Client<_, Empty<Bytes>> = Client::builder(LoopExecutor)
 ///         .pool_timer(LoopTimer)
 ///         .build(LoopConnector);
-///     let answer = client.get(url.parse().unwrap()).await.unwrap();
+///     let answer = client.get(url).await.unwrap();
 ///     let body = answer.into_body().collect().await.unwrap().to_bytes();
 ///     assert_eq!(&body[..], b"light");
 ///     # Ok::<(), std::io::Error>(())

@@ -846,11 +846,11 @@ impl UdpSocket {
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
-    /// use std::io::ErrorKind;
+    /// use std::net::Ipv4Addr;
     ///
     /// let lp = Loop::new()?;
     /// let socket = lp.block_on(UdpSocket::bind("0.0.0.0:0"))?;
-    /// let everybody = "255.255.255.255:9".parse().unwrap();
+    /// let everybody = (Ipv4Addr::BROADCAST, 9).into();
     /// let error = socket.try_send_to(b"light", everybody).unwrap_err();
     /// println!("not allowed yet: {error}");
     /// socket.set_broadcast(true)?;
@@ -1052,11 +1052,12 @@ impl UdpSocket {
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
+    /// use std::net::Ipv6Addr;
     ///
     /// let lp = Loop::new()?;
     /// // Not every machine has IPv6.
     /// if let Ok(socket) = lp.block_on(UdpSocket::bind("[::]:0")) {
-    ///     let group = "ff02::4711".parse().unwrap();
+    ///     let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x4711);
     ///     // The first interface is the loopback interface.
     ///     socket.join_multicast_v6(group, 1)?;
     ///     socket.leave_multicast_v6(group, 1)?;
@@ -1071,11 +1072,12 @@ impl UdpSocket {
     ///
     /// ```
     /// use blacklight::{Loop, UdpSocket};
+    /// use std::net::Ipv6Addr;
     ///
     /// let lp = Loop::new()?;
     /// // Not every machine has IPv6.
     /// if let Ok(socket) = lp.block_on(UdpSocket::bind("[::]:0")) {
-    ///     let group = "ff02::4712".parse().unwrap();
+    ///     let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x4712);
     ///     assert!(socket.leave_multicast_v6(group, 1).is_err(), "it is no member");
     ///     socket.join_multicast_v6(group, 1)?;
     ///     socket.leave_multicast_v6(group, 1)?;
@@ -1096,7 +1098,7 @@ impl UdpSocket {
     /// let lp = Loop::new()?;
     /// // Not every machine has IPv6.
     /// if let Ok(socket) = lp.block_on(UdpSocket::bind("[::]:0")) {
-    ///     let group = "ff32::4711".parse().unwrap();
+    ///     let group = Ipv6Addr::new(0xff32, 0, 0, 0, 0, 0, 0, 0x4711);
     ///     socket.join_ssm_v6(Ipv6Addr::LOCALHOST, group, 1)?;
     ///     socket.leave_ssm_v6(Ipv6Addr::LOCALHOST, group, 1)?;
     /// }
@@ -1115,7 +1117,8 @@ impl UdpSocket {
     /// let lp = Loop::new()?;
     /// // Not every machine has IPv6.
     /// if let Ok(socket) = lp.block_on(UdpSocket::bind("[::]:0")) {
-    ///     let (source, group) = (Ipv6Addr::LOCALHOST, "ff32::4712".parse().unwrap());
+    ///     let source = Ipv6Addr::LOCALHOST;
+    ///     let group = Ipv6Addr::new(0xff32, 0, 0, 0, 0, 0, 0, 0x4712);
     ///     assert!(socket.leave_ssm_v6(source, group, 1).is_err(), "it is no member");
     ///     socket.join_ssm_v6(source, group, 1)?;
     ///     socket.leave_ssm_v6(source, group, 1)?;

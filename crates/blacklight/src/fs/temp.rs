@@ -34,6 +34,7 @@ fn unique<T>(prefix: &str, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<
 /// assert!(!path.exists());
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "dropping this removes the directory"]
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 
@@ -109,6 +110,7 @@ impl Drop for TempDir {
 /// })?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "dropping this removes the file"]
 #[derive(Debug)]
 pub struct TempFile {
     path: Named,
