@@ -1,7 +1,7 @@
 //! Sleeps, time-outs and intervals, for tasks.
 //!
 //! They have a resolution of nanoseconds, count from their creation and not from the loop's
-//! cached time, and are never early.
+//! cached time, and are never early. A loop whose builder says so has them end at the ends of slots.
 
 use crate::code::Code;
 use crate::current::current;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-fn nanoseconds(time: Duration) -> u64 {
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -222,7 +222,12 @@ impl Sleep {
         if let Some(Entry::Sleep { is_over, .. }) = self.inner.table.borrow_mut().get_mut(at) {
             *is_over = false;
         }
-        let started = self.inner.engine().timer_start_at(timer, due_ns);
+        self.start_timer(timer);
+    }
+
+    fn start_timer(&self, timer: Key) {
+        let at_ns = self.inner.slot_end_ns(self.due_ns);
+        let started = self.inner.engine().timer_start_at(timer, at_ns);
         started.expect("there is memory for a timer");
     }
 
@@ -246,8 +251,7 @@ impl Sleep {
                 code: Code::polled(),
             };
         }
-        let started = self.inner.engine().timer_start_at(timer, self.due_ns);
-        started.expect("there is memory for a timer");
+        self.start_timer(timer);
         self.timer = Some((at, timer));
         Poll::Pending
     }

@@ -1,6 +1,6 @@
 //! Sleeps, time-outs and intervals.
 
-use blacklight::{Loop, Mode, interval, sleep, sleep_until, spawn, timeout};
+use blacklight::{Loop, Mode, current, interval, sleep, sleep_until, spawn, timeout};
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::pin::pin;
@@ -146,4 +146,56 @@ fn a_sleep_ends_with_its_loop() {
 
 fn sleep_of() -> blacklight::Sleep {
     blacklight::sleep(Duration::from_secs(3600))
+}
+
+/// At how many moments twenty sleeps of 1 to 20 ms end, on a clock that passes only while the loop
+/// sleeps.
+fn moments_of_sleeps(slot: Duration) -> usize {
+    let lp = Loop::builder().simulated(1).sleep_slot(slot).build();
+    let lp = lp.unwrap();
+    let moments = Rc::new(RefCell::new(Vec::new()));
+    let begun = lp.now();
+    for ms in 1..=20 {
+        let moments = moments.clone();
+        drop(lp.spawn(async move {
+            let mut waiting = sleep(Duration::from_secs(3600));
+            // Whether it was started or is reset before that, it keeps to the slots.
+            if ms % 2 == 0 {
+                assert!(timeout(Duration::ZERO, &mut waiting).await.is_err());
+            }
+            waiting.reset(ms * MS);
+            waiting.await;
+            let now = current().now();
+            assert!(now >= begun + ms * MS, "{ms} ms end early");
+            assert!(now <= begun + ms * MS + slot + MS, "{ms} ms end late");
+            moments.borrow_mut().push(now);
+        }));
+    }
+    lp.run(Mode::Default);
+    let mut moments = moments.take();
+    assert!(moments.is_sorted() && moments.len() == 20);
+    moments.dedup();
+    moments.len()
+}
+
+#[test]
+fn sleeps_of_one_slot_end_together() {
+    assert_eq!(moments_of_sleeps(Duration::ZERO), 20);
+    // Where the slots begin is the clock's to say.
+    assert!((2..=3).contains(&moments_of_sleeps(10 * MS)));
+}
+
+#[test]
+fn an_interval_keeps_its_pace_in_slots() {
+    let lp = Loop::builder().simulated(1).sleep_slot(2 * MS).build();
+    let lp = lp.unwrap();
+    let begun = lp.now();
+    lp.block_on(async {
+        let mut ticks = interval(5 * MS);
+        for tick in 1..=10 {
+            ticks.tick().await;
+            let late = current().now() - begun - tick * 5 * MS;
+            assert!(late <= 3 * MS, "tick {tick} is {late:?} late");
+        }
+    });
 }

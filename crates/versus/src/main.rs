@@ -3,7 +3,7 @@
 //! `blacklight-versus RUNTIME WORKLOAD` prints how many operations it did, in how many seconds, with how
 //! many seconds of processor time, and, where there is one, a figure of the workload's own.
 //! `blacklight-versus RUNTIME serve` is a web server, which prints its address and runs until it is
-//! killed. The workloads are one source file that is compiled for each runtime, so that nothing
+//! killed. `SLEEP_SLOT_US` gives the sleeps of ours slots of so many microseconds. The workloads are one source file that is compiled for each runtime, so that nothing
 //! differs but the runtime.
 #![forbid(unsafe_code)]
 // `workloads.rs` and `server.rs` are compiled for each runtime.

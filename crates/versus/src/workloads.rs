@@ -37,6 +37,8 @@ pub(crate) fn run(workload: &str) -> Result<Figures> {
             "read-32" => reads(32, 60_000).await,
             "timers-100k" => timers(100_000, 50).await,
             "timers-1m" => timers(1_000_000, 1000).await,
+            // So few that a loop sleeps between them.
+            "timers-sparse" => timers(50_000, 10_000).await,
             "idle-tasks" => idle_tasks(100_000).await,
             _ => bail!("there is no workload {workload:?}"),
         }

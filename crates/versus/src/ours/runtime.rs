@@ -10,6 +10,7 @@ use hyper::service::service_fn;
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 pub(crate) use blacklight::{TcpListener, TcpStream, UdpSocket, sleep_until, spawn, yield_now};
 
@@ -22,8 +23,10 @@ impl<T> MayBeSpawned for T {}
 pub(crate) mod traits {}
 
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    let lp = Loop::new().expect("a loop");
-    lp.block_on(future)
+    let slot = std::env::var("SLEEP_SLOT_US").ok();
+    let slot = slot.map_or(0, |slot| slot.parse().expect("a number of microseconds"));
+    let lp = Loop::builder().sleep_slot(Duration::from_micros(slot));
+    lp.build().expect("a loop").block_on(future)
 }
 
 pub(crate) async fn read_file(path: &Path) -> io::Result<Vec<u8>> {
