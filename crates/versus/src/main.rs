@@ -3,8 +3,8 @@
 //! `blacklight-versus RUNTIME WORKLOAD` prints how many operations it did, in how many seconds, with how
 //! many seconds of processor time, and, where there is one, a figure of the workload's own.
 //! `blacklight-versus RUNTIME serve` is a web server, which prints its address and runs until it is
-//! killed. `SLEEP_SLOT_US` gives the sleeps of ours slots of so many microseconds. The workloads are one source file that is compiled for each runtime, so that nothing
-//! differs but the runtime.
+//! killed. `SLEEP_SLOT_US` gives the sleeps of ours slots of so many microseconds. The workloads are one
+//! source file that is compiled for each runtime, so that nothing but the runtime differs.
 #![forbid(unsafe_code)]
 // `workloads.rs` and `server.rs` are compiled for each runtime.
 #![allow(clippy::duplicate_mod)]
