@@ -5,8 +5,9 @@
 //! platform has no such descriptor, or the poller refuses it, the loop watches for SIGCHLD and then
 //! examines all children without a `ChildWatch`.
 //!
-//! The loop also watches for SIGCHLD where the program ignores it: otherwise the kernel would discard
-//! the exit status of children.
+//! The loop also watches for SIGCHLD where the program ignores it, since the kernel would discard
+//! the exit status of children, and where the program has a handler of its own, which may reap them all:
+//! as in libuv, the loop's handler takes its place.
 //!
 //! Exits are delivered after everything else that a poll has brought, as in libuv, where they are
 //! signals: the program can read the child's output before it learns of the exit. Where the program
@@ -173,7 +174,7 @@ impl Driver {
         if self.sources.processes.slab[process].has_child() {
             return Err(Errno::EBUSY.into());
         }
-        if signal::ignores_children() {
+        if signal::others_may_reap() {
             self.need_child_signal(process)?;
         }
         let spawned = self.spawn_watched(process, command);

@@ -369,6 +369,43 @@ fn ends_are_told_though_the_program_ignores_them() {
     close(loop_, vec![child]);
 }
 
+extern "C" fn reap_all(_: c_int) {
+    // SAFETY: no status is asked for.
+    unsafe { while libc::waitpid(-1, null_mut(), libc::WNOHANG) > 0 {} }
+}
+
+/// As in libuv, which puts its own handler in the place of the program's.
+#[test]
+fn a_handler_that_reaps_all_children_leaves_the_loop_its_own() {
+    let _alone = alone();
+    let mut loop_ = new_loop();
+    let mut children = Vec::new();
+    for ended_before_run in [false, true] {
+        // SAFETY: the handler only calls what a handler may.
+        unsafe {
+            let handler = reap_all as extern "C" fn(c_int) as *const () as libc::sighandler_t;
+            libc::signal(libc::SIGCHLD, handler);
+        }
+        let script = ["sh", "-c", "exit 6"];
+        let (child, result) = Command::shell(&script).spawn(&mut loop_);
+        assert_eq!(result, 0);
+        if ended_before_run {
+            // SAFETY: zeroes are a valid siginfo_t, and the child is not reaped.
+            unsafe {
+                let mut info: libc::siginfo_t = std::mem::zeroed();
+                let id = child.process.pid as libc::id_t;
+                let options = libc::WEXITED | libc::WNOWAIT;
+                assert_eq!(libc::waitid(libc::P_PID, id, &mut info, options), 0);
+            }
+        }
+        assert_eq!(run(&mut loop_, UV_RUN_DEFAULT), 0);
+        assert_eq!(child.end, Some((6, 0)));
+        children.push(child);
+    }
+    close(loop_, children);
+    assert_no_children();
+}
+
 #[test]
 fn a_stolen_child_does_not_hang_the_loop() {
     let _alone = alone();

@@ -313,8 +313,9 @@ fn set_action(at: usize, action: Action) -> Result<(), Errno> {
     check(unsafe { libc::sigaction(at as c_int + 1, &act, ptr::null_mut()) }).map(drop)
 }
 
-/// Whether the kernel reaps this process's children itself, because the process ignores SIGCHLD.
-pub fn ignores_children() -> bool {
+/// Whether somebody else may reap this process's children: the kernel, if the process ignores
+/// SIGCHLD, or a handler of the program's own, if it has one.
+pub fn others_may_reap() -> bool {
     let mut act = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: sigaction fills `act` or fails.
     if unsafe { libc::sigaction(libc::SIGCHLD, ptr::null(), act.as_mut_ptr()) } != 0 {
@@ -322,7 +323,8 @@ pub fn ignores_children() -> bool {
     }
     // SAFETY: sigaction has filled it.
     let act = unsafe { act.assume_init() };
-    act.sa_sigaction == libc::SIG_IGN || act.sa_flags & libc::SA_NOCLDWAIT != 0
+    let is_ours = act.sa_sigaction == handler as *const () as libc::sighandler_t;
+    act.sa_sigaction != libc::SIG_DFL && !is_ours || act.sa_flags & libc::SA_NOCLDWAIT != 0
 }
 
 /// The mask that a thread had before it blocked all signals.
