@@ -3,7 +3,7 @@
 //! At most one reference to an engine exists at a time, and none while user code runs. Debug builds
 //! assert the former.
 
-use crate::abi::{uv_handle_t, uv_loop_t};
+use crate::abi::{UV_HANDLE_CLOSED, uv_handle_t, uv_loop_t};
 use blacklight_engine::{Engine, Errno, IdleTime, Key, Mailbox, Token};
 use blacklight_sys::fallible::Arc;
 use std::ffi::c_int;
@@ -118,6 +118,55 @@ pub(crate) unsafe fn with_handle<R>(
     unsafe {
         let key = Key::from_bits((*handle).key);
         with((*handle).loop_, |engine| f(engine, key))
+    }
+}
+
+/// Whether the loop is open. One that was closed, or never initialised, has no engine, and programs
+/// still run it, stop it and ask it for the time.
+///
+/// # Safety
+///
+/// `loop_` was initialised or is zeroed, and its memory is valid.
+#[inline(always)]
+pub(crate) unsafe fn is_open(loop_: *const uv_loop_t) -> bool {
+    // SAFETY: the caller guarantees the memory.
+    unsafe { !(*loop_).internal_fields.is_null() }
+}
+
+/// Whether a loop knows the handle. Programs also pass zeroed memory, and handles that were closed
+/// and whose loop is gone.
+///
+/// # Safety
+///
+/// `handle` is initialised or zeroed.
+#[inline(always)]
+pub(crate) unsafe fn is_known(handle: *const uv_handle_t) -> bool {
+    // SAFETY: the caller upholds the contract. The memory of a handle's loop stays valid until the
+    // handle is closed.
+    unsafe {
+        let loop_ = (*handle).loop_;
+        !loop_.is_null() && (*handle).flags & UV_HANDLE_CLOSED == 0 && is_open(loop_)
+    }
+}
+
+/// As [`with_handle`], for a handle that perhaps no loop [knows](is_known): the answer is `unknown`
+/// then.
+///
+/// # Safety
+///
+/// `handle` is initialised or zeroed, and its loop is as [`with`] asks.
+#[inline(always)]
+pub(crate) unsafe fn with_known<R>(
+    handle: *const uv_handle_t,
+    unknown: R,
+    f: impl FnOnce(&mut Engine, Key) -> R,
+) -> R {
+    // SAFETY: the caller upholds the contract.
+    unsafe {
+        match is_known(handle) {
+            true => with_handle(handle, f),
+            false => unknown,
+        }
     }
 }
 

@@ -69,7 +69,9 @@ unsafe extern "C" fn uv_fs_event_start(
 unsafe extern "C" fn uv_fs_event_stop(handle: *mut uv_fs_event_t) -> c_int {
     // SAFETY: the caller passes a handle.
     unsafe {
-        let _ = engine::with_handle(handle.cast(), |engine, key| engine.fs_event_stop(key));
+        let _ = engine::with_known(handle.cast(), Ok(()), |engine, key| {
+            engine.fs_event_stop(key)
+        });
         stopped(handle);
     }
     0

@@ -362,7 +362,7 @@ unsafe extern "C" fn uv_fs_poll_start(
 unsafe extern "C" fn uv_fs_poll_stop(handle: *mut uv_fs_poll_t) -> c_int {
     // SAFETY: the caller passes a handle.
     unsafe {
-        let _ = engine::with_handle(handle.cast(), |engine, key| {
+        let _ = engine::with_known(handle.cast(), Ok(()), |engine, key| {
             engine.custom_set_active(key, false)
         });
         closed(handle);

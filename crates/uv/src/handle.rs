@@ -49,23 +49,12 @@ unsafe extern "C" fn uv_handle_set_data(handle: *mut uv_handle_t, data: *mut c_v
     unsafe { (*handle).data = data }
 }
 
-/// Whether a loop knows the handle. Programs also pass zeroed memory, and handles that were closed
-/// and whose loop is gone.
-///
-/// # Safety
-///
-/// `handle` is initialised or zeroed.
-unsafe fn is_known(handle: *const uv_handle_t) -> bool {
-    // SAFETY: the caller upholds the contract.
-    unsafe { !(*handle).loop_.is_null() && (*handle).flags & UV_HANDLE_CLOSED == 0 }
-}
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_is_active(handle: *const uv_handle_t) -> c_int {
     // SAFETY: the caller passes a handle.
     unsafe {
-        let active =
-            is_known(handle) && engine::look_at_handle(handle, |engine, key| engine.is_active(key));
+        let active = engine::is_known(handle)
+            && engine::look_at_handle(handle, |engine, key| engine.is_active(key));
         c_int::from(active)
     }
 }
@@ -80,7 +69,7 @@ unsafe extern "C" fn uv_is_closing(handle: *const uv_handle_t) -> c_int {
 unsafe extern "C" fn uv_ref(handle: *mut uv_handle_t) {
     // SAFETY: the caller passes a handle.
     unsafe {
-        if is_known(handle) {
+        if engine::is_known(handle) {
             engine::with_handle(handle, |engine, key| engine.reference(key));
         }
     }
@@ -90,7 +79,7 @@ unsafe extern "C" fn uv_ref(handle: *mut uv_handle_t) {
 unsafe extern "C" fn uv_unref(handle: *mut uv_handle_t) {
     // SAFETY: the caller passes a handle.
     unsafe {
-        if is_known(handle) {
+        if engine::is_known(handle) {
             engine::with_handle(handle, |engine, key| engine.unreference(key));
         }
     }
@@ -100,7 +89,7 @@ unsafe extern "C" fn uv_unref(handle: *mut uv_handle_t) {
 unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
     // SAFETY: the caller passes a handle.
     unsafe {
-        let referenced = is_known(handle)
+        let referenced = engine::is_known(handle)
             && engine::look_at_handle(handle, |engine, key| engine.has_reference(key));
         c_int::from(referenced)
     }
@@ -111,7 +100,7 @@ unsafe extern "C" fn uv_has_ref(handle: *const uv_handle_t) -> c_int {
 pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_close_cb) {
     // SAFETY: the caller passes a handle.
     unsafe {
-        let closes = is_known(handle)
+        let closes = engine::is_known(handle)
             && engine::with_handle(handle, |engine, key| engine.close(key)).is_ok();
         if closes {
             (*handle).close_cb = close_cb;
@@ -135,7 +124,7 @@ pub(crate) unsafe extern "C" fn uv_fileno(handle: *const uv_handle_t, fd: *mut c
     // SAFETY: the caller passes a handle and room for a descriptor.
     unsafe {
         let found = match (*handle).type_ {
-            UV_POLL | UV_UDP | UV_TCP | UV_NAMED_PIPE | UV_TTY if !is_known(handle) => {
+            UV_POLL | UV_UDP | UV_TCP | UV_NAMED_PIPE | UV_TTY if !engine::is_known(handle) => {
                 Err(Errno::EBADF)
             }
             UV_POLL => engine::with_handle(handle, |engine, key| engine.poll_fd(key)),

@@ -4,6 +4,7 @@ use crate::abi::{uv_handle_t, uv_loop_t, uv_walk_cb};
 use crate::engine::{self, LoopState};
 use crate::{alloc, callbacks, handle};
 use blacklight_engine::{Engine, Errno, Mechanism, Spinning};
+use blacklight_sys::clock;
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -178,19 +179,32 @@ unsafe extern "C" fn uv_loop_fork(loop_: *mut uv_loop_t) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_stop(loop_: *mut uv_loop_t) {
     // SAFETY: the caller passes its own loop.
-    unsafe { engine::with(loop_, |engine| engine.stop()) }
+    unsafe {
+        if engine::is_open(loop_) {
+            engine::with(loop_, |engine| engine.stop());
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_now(loop_: *const uv_loop_t) -> u64 {
     // SAFETY: the caller passes its own loop.
-    unsafe { engine::look(loop_, |engine| engine.now()) }
+    unsafe {
+        match engine::is_open(loop_) {
+            true => engine::look(loop_, |engine| engine.now()),
+            false => clock::monotonic_ns() / 1_000_000,
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_update_time(loop_: *mut uv_loop_t) {
     // SAFETY: the caller passes its own loop.
-    unsafe { engine::with(loop_, |engine| engine.update_time()) }
+    unsafe {
+        if engine::is_open(loop_) {
+            engine::with(loop_, |engine| engine.update_time());
+        }
+    }
 }
 
 /// Copies the poller's descriptor into the loop's public field.
@@ -208,7 +222,7 @@ unsafe fn mirror_backend_fd(loop_: *mut uv_loop_t) {
 unsafe extern "C" fn uv_backend_fd(loop_: *const uv_loop_t) -> c_int {
     // SAFETY: the caller passes its own loop.
     unsafe {
-        if !engine::look(loop_, |engine| engine.is_embedded()) {
+        if engine::is_open(loop_) && !engine::look(loop_, |engine| engine.is_embedded()) {
             engine::with(loop_.cast_mut(), |engine| engine.embed());
         }
         (*loop_).backend_fd
@@ -221,6 +235,9 @@ unsafe extern "C" fn uv_backend_fd(loop_: *const uv_loop_t) -> c_int {
 unsafe extern "C" fn uv_backend_timeout(loop_: *const uv_loop_t) -> c_int {
     // SAFETY: the caller passes its own loop.
     let timeout = unsafe {
+        if !engine::is_open(loop_) {
+            return 0;
+        }
         engine::with(loop_.cast_mut(), |engine| {
             match engine.metrics().loop_count {
                 0 => Some(0),
@@ -246,6 +263,9 @@ pub(crate) unsafe fn for_each_handle(
 ) {
     // SAFETY: the caller guarantees the loop, and `visit` runs with nothing borrowed.
     unsafe {
+        if !engine::is_open(loop_) {
+            return;
+        }
         let mut walk = engine::with(loop_, |engine| engine.walk());
         while let Some(token) = engine::with(loop_, |engine| engine.walk_next(&mut walk)) {
             visit(engine::handle(token));

@@ -32,14 +32,18 @@ unsafe fn init(
 unsafe fn start(watcher: *mut LoopWatcher, cb: LoopWatcherCb) -> c_int {
     // SAFETY: the caller passes a handle. A started handle keeps its present callback.
     unsafe {
-        engine::with_handle(watcher.cast(), |engine, key| {
+        // libuv reports success for a closing handle, and starts nothing.
+        let unknown = match cb {
+            None => Errno::EINVAL.code(),
+            Some(_) => 0,
+        };
+        engine::with_known(watcher.cast(), unknown, |engine, key| {
             if engine.is_active(key) {
                 return 0;
             }
             if cb.is_none() {
                 return Errno::EINVAL.code();
             }
-            // libuv reports success for a closing handle, and starts nothing.
             if engine.is_closing(key) {
                 return 0;
             }
@@ -58,7 +62,9 @@ unsafe fn start(watcher: *mut LoopWatcher, cb: LoopWatcherCb) -> c_int {
 unsafe fn stop(watcher: *mut LoopWatcher) -> c_int {
     // SAFETY: the caller passes a handle. Stopping a closing handle is no error.
     unsafe {
-        let _ = engine::with_handle(watcher.cast(), |engine, key| engine.loop_watcher_stop(key));
+        let _ = engine::with_known(watcher.cast(), Ok(()), |engine, key| {
+            engine.loop_watcher_stop(key)
+        });
     }
     0
 }

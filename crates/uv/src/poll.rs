@@ -50,7 +50,7 @@ unsafe extern "C" fn uv_poll_start(poll: *mut uv_poll_t, events: c_int, cb: uv_p
 unsafe extern "C" fn uv_poll_stop(poll: *mut uv_poll_t) -> c_int {
     // SAFETY: the caller passes a poll handle. Stopping one that is closing is no error.
     unsafe {
-        let _ = engine::with_handle(poll.cast(), |engine, key| engine.poll_stop(key));
+        let _ = engine::with_known(poll.cast(), Ok(()), |engine, key| engine.poll_stop(key));
     }
     0
 }

@@ -261,9 +261,12 @@ unsafe extern "C" fn uv_process_kill(process: *mut uv_process_t, signum: c_int) 
                 _ => Errno::ESRCH.code(),
             };
         }
-        engine::code(engine::with_handle(process.cast(), |engine, key| {
-            engine.process_kill(key, signum)
-        }))
+        let unknown = Err(Errno::ESRCH);
+        engine::code(engine::with_known(
+            process.cast(),
+            unknown,
+            |engine, key| engine.process_kill(key, signum),
+        ))
     }
 }
 

@@ -18,6 +18,10 @@ unsafe extern "C" fn uv_run(loop_: *mut uv_loop_t, mode: c_int) -> c_int {
         // libuv treats any other number as this mode.
         _ => Mode::NoWait,
     };
+    // SAFETY: the caller passes a loop, perhaps one that is closed, in which nothing is left to be run.
+    if unsafe { !engine::is_open(loop_) } {
+        return 0;
+    }
     let mut run = Run::new(mode);
     // SAFETY: the caller passes its own loop, which cannot be closed while `runs` is not zero.
     unsafe { (*(*loop_).internal_fields).runs += 1 };

@@ -2,6 +2,7 @@
 
 use crate::abi::{UV_SIGNAL, uv_loop_t, uv_signal_cb, uv_signal_t};
 use crate::engine;
+use blacklight_engine::Errno;
 use std::ffi::c_int;
 
 #[unsafe(no_mangle)]
@@ -30,12 +31,13 @@ unsafe fn start(
 ) -> c_int {
     // SAFETY: the caller upholds the contract.
     unsafe {
-        let (started, active) = engine::with_handle(signal.cast(), |engine, key| {
-            (
-                engine.signal_start(key, signum, one_shot),
-                engine.is_active(key),
-            )
-        });
+        let (started, active) =
+            engine::with_known(signal.cast(), (Err(Errno::EINVAL), false), |engine, key| {
+                (
+                    engine.signal_start(key, signum, one_shot),
+                    engine.is_active(key),
+                )
+            });
         if started.is_ok() {
             (*signal).signal_cb = cb;
             (*signal).signum = signum;
@@ -70,7 +72,7 @@ unsafe extern "C" fn uv_signal_start_oneshot(
 unsafe extern "C" fn uv_signal_stop(signal: *mut uv_signal_t) -> c_int {
     // SAFETY: the caller passes a signal handle. Stopping a closing handle is no error.
     unsafe {
-        let _ = engine::with_handle(signal.cast(), |engine, key| engine.signal_stop(key));
+        let _ = engine::with_known(signal.cast(), Ok(()), |engine, key| engine.signal_stop(key));
         (*signal).signum = 0;
     }
     0

@@ -43,6 +43,9 @@ pub(crate) unsafe fn init(stream: *mut uv_stream_t) {
 pub(crate) unsafe fn mirror(stream: *mut uv_stream_t) {
     // SAFETY: the caller upholds the contract.
     unsafe {
+        if !engine::is_known(stream.cast()) {
+            return;
+        }
         let (fd, readable, writable) = engine::with_handle(stream.cast(), |engine, key| {
             (
                 engine.stream_fd(key),
@@ -317,7 +320,7 @@ unsafe extern "C" fn uv_listen(
 ) -> c_int {
     // SAFETY: the caller passes a stream.
     unsafe {
-        let listening = engine::with_handle(stream.cast(), |engine, key| {
+        let listening = engine::with_known(stream.cast(), Err(Errno::EINVAL), |engine, key| {
             engine.stream_listen(key, backlog)
         });
         if listening.is_ok() {
@@ -336,8 +339,9 @@ unsafe extern "C" fn uv_accept(server: *mut uv_stream_t, client: *mut uv_stream_
             return Errno::EINVAL.code();
         }
         let to = Key::from_bits((*client).handle.key);
-        let accepted =
-            engine::with_handle(server.cast(), |engine, key| engine.stream_accept(key, to));
+        let accepted = engine::with_known(server.cast(), Err(Errno::EINVAL), |engine, key| {
+            engine.stream_accept(key, to)
+        });
         match (*client).handle.type_ {
             UV_UDP => crate::udp::mirror(client.cast()),
             _ => mirror(client),
@@ -358,7 +362,7 @@ unsafe extern "C" fn uv_read_start(
     // SAFETY: the caller passes a stream.
     unsafe {
         let marked_readable = (*stream).handle.flags & UV_HANDLE_READABLE != 0;
-        let started = engine::with_handle(stream.cast(), |engine, key| {
+        let started = engine::with_known(stream.cast(), Err(Errno::EINVAL), |engine, key| {
             if marked_readable {
                 engine.set_readable(key);
             }
@@ -375,7 +379,7 @@ unsafe extern "C" fn uv_read_start(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_read_stop(stream: *mut uv_stream_t) -> c_int {
     // SAFETY: the caller passes a stream.
-    unsafe { engine::with_handle(stream.cast(), |engine, key| engine.read_stop(key)) };
+    unsafe { engine::with_known(stream.cast(), (), |engine, key| engine.read_stop(key)) };
     0
 }
 
@@ -419,7 +423,7 @@ unsafe extern "C" fn uv_write2(
         (*req).error = 0;
         let passes = passed_key(send_handle);
         let token = engine::token(req);
-        let written = engine::with_handle(stream.cast(), |engine, key| {
+        let written = engine::with_known(stream.cast(), Err(Errno::EBADF), |engine, key| {
             engine.stream_write(key, token, buffers, passes)
         });
         match written {
@@ -468,8 +472,9 @@ unsafe extern "C" fn uv_try_write2(
     unsafe {
         if nbufs == 0 || nbufs > c_int::MAX as c_uint || bufs.is_null() {
             // libuv reports a busy stream before bad arguments.
-            let is_busy =
-                engine::with_handle(stream.cast(), |engine, key| engine.stream_has_to_wait(key));
+            let is_busy = engine::with_known(stream.cast(), false, |engine, key| {
+                engine.stream_has_to_wait(key)
+            });
             return match is_busy {
                 true => Errno::EAGAIN.code(),
                 false => Errno::EINVAL.code(),
@@ -480,7 +485,7 @@ unsafe extern "C" fn uv_try_write2(
             return Errno::EINVAL.code();
         }
         let passes = passed_key(send_handle);
-        let written = engine::with_handle(stream.cast(), |engine, key| {
+        let written = engine::with_known(stream.cast(), Err(Errno::EBADF), |engine, key| {
             engine.stream_try_write(key, &buffers, passes)
         });
         match written {
@@ -521,7 +526,7 @@ unsafe extern "C" fn uv_shutdown(
     // SAFETY: the caller passes a request and a stream.
     unsafe {
         let token = engine::token(req);
-        let begun = engine::with_handle(stream.cast(), |engine, key| {
+        let begun = engine::with_known(stream.cast(), Err(Errno::ENOTCONN), |engine, key| {
             engine.stream_shutdown(key, token)
         });
         if begun.is_ok() {
@@ -550,7 +555,8 @@ unsafe extern "C" fn uv_is_writable(stream: *const uv_stream_t) -> c_int {
 unsafe extern "C" fn uv_stream_set_blocking(stream: *mut uv_stream_t, blocking: c_int) -> c_int {
     // SAFETY: the caller passes a stream.
     unsafe {
-        engine::code(engine::with_handle(stream.cast(), |engine, key| {
+        let unknown = Err(Errno::EBADF);
+        engine::code(engine::with_known(stream.cast(), unknown, |engine, key| {
             engine.stream_set_blocking(key, blocking != 0)
         }))
     }

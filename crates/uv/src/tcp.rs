@@ -180,8 +180,9 @@ unsafe fn set_option(
 ) -> c_int {
     // SAFETY: the caller upholds the contract.
     unsafe {
-        engine::code(engine::with_handle(
+        engine::code(engine::with_known(
             tcp.cast(),
+            Ok(()),
             |engine, key| match engine.is_closing(key) {
                 true => Ok(()),
                 false => set(engine, key),

@@ -48,7 +48,7 @@ unsafe extern "C" fn uv_timer_start(
     }
     // SAFETY: the caller passes a timer.
     unsafe {
-        let started = engine::with_handle(timer.cast(), |engine, key| {
+        let started = engine::with_known(timer.cast(), Err(Errno::EINVAL), |engine, key| {
             engine.timer_start(key, timeout, repeat)?;
             Ok::<u64, Errno>(engine.now())
         });
@@ -66,7 +66,7 @@ unsafe extern "C" fn uv_timer_start(
 unsafe extern "C" fn uv_timer_stop(timer: *mut uv_timer_t) -> c_int {
     // SAFETY: the caller passes a timer. Stopping a closing timer is no error.
     unsafe {
-        let _ = engine::with_handle(timer.cast(), |engine, key| engine.timer_stop(key));
+        let _ = engine::with_known(timer.cast(), Ok(()), |engine, key| engine.timer_stop(key));
     }
     0
 }
@@ -95,7 +95,7 @@ unsafe extern "C" fn uv_timer_set_repeat(timer: *mut uv_timer_t, repeat: u64) {
     // SAFETY: the caller passes a timer.
     unsafe {
         (*timer).repeat = repeat;
-        let _ = engine::with_handle(timer.cast(), |engine, key| {
+        let _ = engine::with_known(timer.cast(), Ok(()), |engine, key| {
             engine.timer_set_repeat(key, repeat)
         });
     }
@@ -111,6 +111,9 @@ unsafe extern "C" fn uv_timer_get_repeat(timer: *const uv_timer_t) -> u64 {
 unsafe extern "C" fn uv_timer_get_due_in(timer: *const uv_timer_t) -> u64 {
     // SAFETY: the caller passes a timer.
     unsafe {
+        if !engine::is_known(timer.cast()) {
+            return 0;
+        }
         let now = engine::look((*timer).handle.loop_, |engine| engine.now());
         (*timer).timeout.saturating_sub(now)
     }

@@ -61,7 +61,13 @@ unsafe extern "C" fn uv_tty_set_mode(tty: *mut uv_tty_t, mode: c_int) -> c_int {
     };
     // SAFETY: the caller passes a terminal handle.
     unsafe {
-        let set = engine::with_handle(tty.cast(), |engine, key| engine.tty_set_mode(key, wanted));
+        let unknown = match (*tty).mode == wanted as c_int {
+            true => Ok(()),
+            false => Err(Errno::EINVAL),
+        };
+        let set = engine::with_known(tty.cast(), unknown, |engine, key| {
+            engine.tty_set_mode(key, wanted)
+        });
         if set.is_ok() {
             (*tty).mode = wanted as c_int;
         }

@@ -6,12 +6,12 @@ mod event_loop;
 
 use event_loop::new_loop;
 use std::cell::RefCell;
-use std::ffi::{CString, c_int, c_uint};
+use std::ffi::{CString, c_int, c_uint, c_void};
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 use std::sync::mpsc;
 use uv as _;
 use uv_binding::*;
@@ -71,6 +71,88 @@ fn a_loop_that_is_closed_already_is_busy() {
         assert_eq!(uv_loop_init(&mut *lp), 0);
         assert_eq!(uv_loop_close(&mut *lp), 0);
     }
+}
+
+/// Programs stop loops, run them and ask them for the time when they have closed them already.
+#[test]
+fn a_closed_loop_has_nothing_to_do() {
+    let mut lp = new_loop();
+    // SAFETY: the memory of the loop is ours, whether it is open or not.
+    unsafe {
+        let before = uv_now(&*lp);
+        assert_eq!(uv_loop_close(&mut *lp), 0);
+        uv_stop(&mut *lp);
+        uv_update_time(&mut *lp);
+        assert!(uv_now(&*lp) >= before);
+        for mode in [DEFAULT, 1, 2] {
+            assert_eq!(uv_run(&mut *lp, mode), 0);
+        }
+        assert_eq!(uv_loop_alive(&*lp), 0);
+        assert_eq!(uv_backend_fd(&*lp), -1);
+        assert_eq!(uv_backend_timeout(&*lp), 0);
+        uv_walk(&mut *lp, Some(walked), null_mut());
+        assert_eq!(told(), []);
+    }
+}
+
+unsafe extern "C" fn walked(_: *mut uv_handle_t, _: *mut c_void) {
+    tell(1);
+}
+
+/// Stops the handle in all ways, and expects it to be stopped.
+fn stop_in_all_ways(handle: &mut Room) {
+    // SAFETY: the memory is large enough for each kind of handle.
+    unsafe {
+        let all: [unsafe fn(*mut Room) -> c_int; 10] = [
+            uv_idle_stop,
+            uv_prepare_stop,
+            uv_check_stop,
+            uv_timer_stop,
+            uv_poll_stop,
+            uv_signal_stop,
+            uv_fs_event_stop,
+            uv_fs_poll_stop,
+            uv_read_stop,
+            uv_udp_recv_stop,
+        ];
+        for stop in all {
+            assert_eq!(stop(handle), 0);
+        }
+        uv_timer_set_repeat(handle, 0);
+        assert_eq!(uv_tty_set_mode(handle, 0), 0);
+        assert_eq!(uv_process_kill(handle, 0), -libc::ESRCH);
+        assert_eq!(uv_is_active(handle), 0);
+        assert_eq!(uv_has_ref(handle), 0);
+    }
+}
+
+/// Programs clean up what they may not have got to initialise.
+#[test]
+fn a_handle_that_was_never_initialised_can_be_stopped() {
+    let mut handle = Room::new();
+    // SAFETY: zeroes are valid for each of its fields.
+    unsafe { std::ptr::from_mut(&mut *handle).write_bytes(0, 1) };
+    stop_in_all_ways(&mut handle);
+}
+
+#[test]
+fn a_closed_handle_can_be_stopped_when_its_loop_is_gone() {
+    let (mut lp, mut idle) = (new_loop(), Room::new());
+    // SAFETY: the loop is open as long as the handle.
+    unsafe {
+        assert_eq!(uv_idle_init(&mut *lp, &mut *idle), 0);
+        uv_close(&mut *idle, None);
+        assert_eq!(uv_run(&mut *lp, DEFAULT), 0);
+        assert_eq!(uv_loop_close(&mut *lp), 0);
+        // What a program does with freed memory.
+        std::ptr::from_mut(&mut *lp).write_bytes(0x55, 1);
+        let fields = std::ptr::from_mut(&mut *idle).cast::<u8>();
+        let common = size_of::<uv_handle_t>();
+        fields
+            .add(common)
+            .write_bytes(0, size_of::<Room>() - common);
+    }
+    stop_in_all_ways(&mut idle);
 }
 
 unsafe extern "C" fn close_loop_of(handle: *mut Room) {

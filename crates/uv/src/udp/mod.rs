@@ -82,6 +82,9 @@ unsafe extern "C" fn uv_udp_init_ex(
 pub(crate) unsafe fn mirror(udp: *mut uv_udp_t) {
     // SAFETY: the caller upholds the contract.
     unsafe {
+        if !engine::is_known(udp.cast()) {
+            return;
+        }
         let (fd, family, connected) = engine::with_handle(udp.cast(), |engine, key| {
             let connected = engine.udp_is_connected(key);
             (engine.udp_fd(key), engine.udp_family(key), connected)
@@ -107,11 +110,14 @@ pub(crate) unsafe fn mirror(udp: *mut uv_udp_t) {
 ///
 /// # Safety
 ///
-/// `udp` is an initialised handle.
-unsafe fn with_socket<R>(udp: *mut uv_udp_t, f: impl FnOnce(&mut Engine, Key) -> R) -> R {
+/// `udp` is initialised or zeroed.
+unsafe fn with_socket<R>(
+    udp: *mut uv_udp_t,
+    f: impl FnOnce(&mut Engine, Key) -> Result<R, Errno>,
+) -> Result<R, Errno> {
     // SAFETY: the caller upholds the contract.
     unsafe {
-        let result = engine::with_handle(udp.cast(), f);
+        let result = engine::with_known(udp.cast(), Err(Errno::EINVAL), f);
         if (*udp).io_watcher.fd == -1 {
             mirror(udp);
             if (*udp).io_watcher.fd != -1 {

@@ -46,7 +46,7 @@ unsafe extern "C" fn uv_udp_recv_start(
 unsafe extern "C" fn uv_udp_recv_stop(udp: *mut uv_udp_t) -> c_int {
     // SAFETY: the caller passes a handle.
     unsafe {
-        engine::with_handle(udp.cast(), |engine, key| engine.udp_receive_stop(key));
+        engine::with_known(udp.cast(), (), |engine, key| engine.udp_receive_stop(key));
         (*udp).alloc_cb = None;
         (*udp).recv_cb = None;
     }
