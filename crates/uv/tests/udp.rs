@@ -108,6 +108,33 @@ fn flags_may_be_copied_from_one_handle_to_another_of_the_same_socket() {
 }
 
 #[test]
+fn a_socket_put_in_the_place_of_a_stopped_handles_is_received_from() {
+    let mut l = TestLoop::new();
+    let mut peer = Peer::bound(&mut l, 0);
+    let mut sender = Peer::bound(&mut l, 0);
+    peer.start();
+    l.turn();
+    peer.stop();
+    let fd = peer.fd();
+    // SAFETY: the descriptors are open, and the first stays so.
+    let kept = unsafe { libc::dup(fd) };
+    let other = udp_socket();
+    let any = loopback(0);
+    // SAFETY: as above, and the address is as long as we say.
+    unsafe {
+        let len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        assert_eq!(libc::bind(other, any.as_ptr(), len), 0);
+        assert_eq!(libc::dup2(other, fd), fd);
+        close(other);
+    }
+    peer.start();
+    let address = peer.address();
+    assert_eq!(sender.try_send(b"x", Some(&address)), 1);
+    l.until(|| peer.datagrams() == [b"x"]);
+    close(kept);
+}
+
+#[test]
 fn the_counts_of_the_queue_include_what_has_not_been_reported() {
     let mut l = TestLoop::new();
     let mut receiver = Peer::bound(&mut l, 0);

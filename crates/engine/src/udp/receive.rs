@@ -1,6 +1,7 @@
 //! Receiving datagrams, and the errors of datagrams sent earlier.
 
 use super::{Engine, Receiving};
+use crate::driver::Driver;
 use crate::event::Event;
 use crate::progress::Budget;
 use crate::readiness::Interest;
@@ -15,24 +16,33 @@ impl Engine {
     /// Starts receiving: [`Event::Receive`] follows whenever the socket is readable. If the handle
     /// has no socket, makes one first, bound to a port of the kernel's choice. `EALREADY` if the
     /// handle is receiving.
+    ///
+    /// While a handle was stopped, the program may have put another socket under its descriptor, so
+    /// the kernel is asked about the descriptor anew.
     pub fn udp_receive_start(&mut self, key: Key) -> Result<(), Errno> {
-        self.start_receiving(key, Receiving::Yes)
+        self.start_receiving(key, Receiving::Yes, Driver::want_anew)
     }
 
     /// As [`udp_receive_start`](Engine::udp_receive_start), but the handle does not become
-    /// active, for a front end that keeps the loop alive by other means.
+    /// active, for a front end that keeps the loop alive by other means. Such a front end never
+    /// exchanges the socket.
     pub fn udp_receive_start_quietly(&mut self, key: Key) -> Result<(), Errno> {
-        self.start_receiving(key, Receiving::Quietly)
+        self.start_receiving(key, Receiving::Quietly, Driver::want)
     }
 
-    fn start_receiving(&mut self, key: Key, how: Receiving) -> Result<(), Errno> {
+    fn start_receiving(
+        &mut self,
+        key: Key,
+        how: Receiving,
+        want: impl FnOnce(&mut Driver, u32, Interest) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let index = self.open_udp(key)?;
         if self.is_receiving(index) {
             return Err(Errno::EALREADY);
         }
         self.udp_ensure_bound(index, AF_INET, false)?;
         let watcher = self.udp(index).watcher;
-        self.driver.want(watcher, Interest::READABLE)?;
+        want(&mut self.driver, watcher, Interest::READABLE)?;
         self.udp_mut(index).receiving = how;
         self.udp_update_active(index);
         Ok(())
