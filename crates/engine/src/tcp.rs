@@ -208,7 +208,7 @@ impl Engine {
 
     /// Makes closing the handle reset the connection. `EINVAL` while it is being shut down.
     pub fn tcp_reset_on_close(&mut self, key: Key) -> Result<(), Errno> {
-        let index = self.open_tcp(key)?;
+        let index = self.open_tcp(key).map_err(|_| Errno::EBADF)?;
         if self.stream(index).is_shutting_down() {
             return Err(Errno::EINVAL);
         }

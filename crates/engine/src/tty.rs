@@ -129,9 +129,9 @@ impl Engine {
         }
     }
 
-    /// The terminal and the descriptor of a terminal handle.
+    /// The terminal and the descriptor of a terminal handle. `EBADF` if it is closed.
     fn open_tty(&self, key: Key) -> Result<(u32, RawFd), Errno> {
-        let stream = self.open_stream(key)?;
+        let stream = self.open_stream(key).map_err(|_| Errno::EBADF)?;
         match self.stream(stream).terminal {
             NIL => Err(Errno::EINVAL),
             terminal => Ok((terminal, self.raw_fd(stream)?)),

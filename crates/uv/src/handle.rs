@@ -5,7 +5,7 @@ use crate::abi::{
     HANDLE_TYPES, UV_ASYNC, UV_HANDLE_CLOSED, UV_HANDLE_CLOSING, UV_NAMED_PIPE, UV_POLL, UV_TCP,
     UV_TTY, UV_UDP,
 };
-use crate::abi::{UV_FS_POLL, UV_SIGNAL, uv_close_cb, uv_handle_t, uv_loop_t, uv_poll_t};
+use crate::abi::{UV_FS_POLL, UV_SIGNAL, uv_close_cb, uv_handle_t, uv_loop_t};
 use crate::{engine, fs_poll, loop_, stream, udp};
 use blacklight_engine::Errno;
 use blacklight_sys::fallible::Short;
@@ -106,7 +106,6 @@ pub(crate) unsafe extern "C" fn uv_close(handle: *mut uv_handle_t, close_cb: uv_
             (*handle).close_cb = close_cb;
             (*handle).flags |= UV_HANDLE_CLOSING;
             match (*handle).type_ {
-                UV_POLL => (*handle.cast::<uv_poll_t>()).io_watcher.fd = -1,
                 UV_ASYNC => crate::async_::close(handle.cast()),
                 UV_TCP | UV_NAMED_PIPE | UV_TTY => stream::closed(handle.cast()),
                 UV_FS_EVENT => crate::fs_event::stopped(handle.cast()),

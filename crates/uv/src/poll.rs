@@ -5,6 +5,9 @@ use crate::engine;
 use blacklight_engine::{Errno, Readiness};
 use std::ffi::c_int;
 
+/// The bits of `enum uv_poll_event`.
+const EVENTS: u32 = 0b1111;
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_poll_init(loop_: *mut uv_loop_t, poll: *mut uv_poll_t, fd: c_int) -> c_int {
     // SAFETY: the caller passes a loop and memory for a handle.
@@ -32,7 +35,8 @@ unsafe extern "C" fn uv_poll_init_socket(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_poll_start(poll: *mut uv_poll_t, events: c_int, cb: uv_poll_cb) -> c_int {
-    let Some(wanted) = Readiness::from_bits(events as u32) else {
+    // libuv does not look at other bits.
+    let Some(wanted) = Readiness::from_bits(events as u32 & EVENTS) else {
         return Errno::EINVAL.code();
     };
     // SAFETY: the caller passes a poll handle.

@@ -182,7 +182,8 @@ unsafe fn spawn(process: *mut uv_process_t, options: &uv_process_options_t) -> R
         return Err(Errno::EINVAL);
     }
     let has = |flag| options.flags & flag != 0;
-    let stdio_count = usize::try_from(options.stdio_count).map_err(|_| Errno::EINVAL)?;
+    // libuv takes a negative number for none.
+    let stdio_count = usize::try_from(options.stdio_count).unwrap_or(0);
     // SAFETY: the caller guarantees the options, which live through the call.
     unsafe {
         let containers = match options.stdio.is_null() {

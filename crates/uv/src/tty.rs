@@ -63,7 +63,7 @@ unsafe extern "C" fn uv_tty_set_mode(tty: *mut uv_tty_t, mode: c_int) -> c_int {
     unsafe {
         let unknown = match (*tty).mode == wanted as c_int {
             true => Ok(()),
-            false => Err(Errno::EINVAL),
+            false => Err(Errno::EBADF),
         };
         let set = engine::with_known(tty.cast(), unknown, |engine, key| {
             engine.tty_set_mode(key, wanted)
@@ -89,7 +89,8 @@ unsafe extern "C" fn uv_tty_get_winsize(
 ) -> c_int {
     // SAFETY: the caller passes a terminal handle and room for two numbers.
     unsafe {
-        let size = engine::with_handle(tty.cast(), |engine, key| engine.tty_size(key));
+        let unknown = Err(Errno::EBADF);
+        let size = engine::with_known(tty.cast(), unknown, |engine, key| engine.tty_size(key));
         engine::code(size.map(|(columns, rows)| {
             *width = c_int::from(columns);
             *height = c_int::from(rows);

@@ -155,6 +155,46 @@ fn a_closed_handle_can_be_stopped_when_its_loop_is_gone() {
     stop_in_all_ways(&mut idle);
 }
 
+/// libwebsockets takes the descriptor from there.
+#[test]
+fn a_closed_poll_handle_keeps_its_descriptor_and_unknown_events_mean_nothing() {
+    let (mut lp, mut room) = (new_loop(), Room::new());
+    let (socket, _peer) = UnixStream::pair().unwrap();
+    let poll = room.ptr::<uv_poll_t>();
+    // SAFETY: loop and handle are open up to the last lines, and their memory is ours.
+    unsafe {
+        assert_eq!(uv_poll_init(&mut *lp, poll, socket.as_raw_fd()), 0);
+        assert_eq!(uv_poll_start(poll, 16 | UV_WRITABLE, Some(polled_once)), 0);
+        assert_eq!(uv_run(&mut *lp, NO_WAIT), 1);
+        assert_eq!(told(), [UV_WRITABLE]);
+        uv_close(poll, None);
+        assert_eq!((*poll).io_watcher.fd, socket.as_raw_fd());
+        let mut fd = -1;
+        assert_eq!(uv_fileno(poll, &mut fd), -libc::EBADF);
+        assert_eq!(uv_run(&mut *lp, DEFAULT), 0);
+        assert_eq!(uv_loop_close(&mut *lp), 0);
+    }
+}
+
+unsafe extern "C" fn polled_once(_: *mut uv_poll_t, _: c_int, events: c_int) {
+    tell(events);
+}
+
+#[test]
+fn a_closing_stream_has_no_descriptor_to_reset() {
+    let (mut lp, mut tcp) = (new_loop(), Room::new());
+    // SAFETY: loop and handle are initialised.
+    unsafe {
+        assert_eq!(
+            uv_tcp_init_ex(&mut *lp, &mut *tcp, libc::AF_INET as c_uint),
+            0
+        );
+        uv_close(&mut *tcp, None);
+        assert_eq!(uv_tcp_close_reset(&mut *tcp, None), -libc::EBADF);
+    }
+    close(lp, &mut [&mut tcp]);
+}
+
 unsafe extern "C" fn close_loop_of(handle: *mut Room) {
     // SAFETY: the test has put its loop there.
     tell(unsafe { uv_loop_close((*handle).data.cast()) });
@@ -387,16 +427,17 @@ unsafe extern "C" fn tell_exit(_: *mut uv_process_t, status: i64, _: c_int) {
 }
 
 #[test]
-fn flags_of_children_that_nobody_knows_mean_nothing() {
+fn flags_of_children_that_nobody_knows_and_less_than_no_descriptors_mean_nothing() {
     let args = [c"sh", c"-c", c"exit 7"].map(|arg| arg.as_ptr());
     let args = [args[0], args[1], args[2], null()];
-    for flags in [1 << 8, 1 << 31] {
+    for (flags, stdio_count) in [(1 << 8, 0), (1 << 31, 0), (0, -1), (0, c_int::MIN)] {
         let (mut lp, mut process) = (new_loop(), Room::new());
         let options = uv_process_options_t {
             exit_cb: Some(tell_exit),
             file: args[0],
             args: args.as_ptr().cast_mut().cast(),
             flags,
+            stdio_count,
             ..zeroed()
         };
         // SAFETY: loop, handle and options are as they should be.

@@ -107,6 +107,10 @@ fn the_terminal_is_opened_anew_and_others_stay_blocking() {
         close_tty(&mut tty);
         assert_eq!((uv_is_readable(&*tty), uv_is_writable(&*tty)), (0, 0));
         assert_eq!(uv_fileno(&*tty, &mut own), -libc::EBADF);
+        let (mut width, mut height) = (0, 0);
+        let size = uv_tty_get_winsize(&mut *tty, &mut width, &mut height);
+        assert_eq!(size, -libc::EBADF);
+        assert_eq!(set_mode(&mut tty, 1), -libc::EBADF);
     }
     close_loop(l);
     close_fd(slave);
