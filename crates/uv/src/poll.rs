@@ -41,8 +41,9 @@ unsafe extern "C" fn uv_poll_start(poll: *mut uv_poll_t, events: c_int, cb: uv_p
     };
     // SAFETY: the caller passes a poll handle.
     unsafe {
-        let started =
-            engine::with_handle(poll.cast(), |engine, key| engine.poll_start(key, wanted));
+        let started = engine::with_known(poll.cast(), Err(Errno::EINVAL), |engine, key| {
+            engine.poll_start(key, wanted)
+        });
         if started.is_ok() {
             (*poll).poll_cb = cb;
         }

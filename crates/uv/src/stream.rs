@@ -470,6 +470,10 @@ unsafe extern "C" fn uv_try_write2(
     // SAFETY: the caller passes a stream and buffers, which are only read, and only during this
     // call.
     unsafe {
+        // Writes that failed and have not been reported are before this one too.
+        if (*stream).write_queue_size != 0 {
+            return Errno::EAGAIN.code();
+        }
         if nbufs == 0 || nbufs > c_int::MAX as c_uint || bufs.is_null() {
             // libuv reports a busy stream before bad arguments.
             let is_busy = engine::with_known(stream.cast(), false, |engine, key| {

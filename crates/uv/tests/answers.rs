@@ -345,23 +345,31 @@ fn cancelled_writes_are_queued_until_they_are_reported() {
 }
 
 #[test]
-fn a_failed_write_that_was_never_queued_does_not_count() {
+fn writes_that_fail_at_once_are_queued_until_they_are_reported() {
     let (near, far) = UnixStream::pair().unwrap();
     drop(far);
-    let (mut lp, mut pipe, mut req) = (new_loop(), Room::new(), Room::new());
-    req.data = (&raw mut *pipe).cast();
+    let (mut lp, mut pipe) = (new_loop(), Room::new());
+    let mut reqs = [Room::new(), Room::new()];
     let buffer = uv_buf_t::new(b"bytes");
-    // SAFETY: loop and handle are initialised in order; the request lives as long as they.
+    // SAFETY: loop and handle are initialised in order; the requests live as long as they.
     unsafe {
         assert_eq!(uv_pipe_init(&mut *lp, &mut *pipe, 0), 0);
         assert_eq!(uv_pipe_open(&mut *pipe, near.into_raw_fd()), 0);
-        assert_eq!(
-            uv_write(&mut *req, &mut *pipe, &buffer, 1, Some(tell_queue)),
-            0
-        );
+        assert_eq!(uv_try_write(&mut *pipe, &buffer, 1), -libc::EPIPE);
+        for (at, req) in reqs.iter_mut().enumerate() {
+            req.data = (&raw mut *pipe).cast();
+            assert_eq!(
+                uv_write(&mut **req, &mut *pipe, &buffer, 1, Some(tell_queue)),
+                0
+            );
+            let queued = uv_stream_get_write_queue_size(&*pipe);
+            assert_eq!(queued, 5 * (at + 1));
+            assert_eq!(uv_try_write(&mut *pipe, &buffer, 1), -libc::EAGAIN);
+        }
         assert_eq!(uv_run(&mut *lp, DEFAULT), 0);
+        assert_eq!(uv_try_write(&mut *pipe, &buffer, 1), -libc::EPIPE);
     }
-    assert_eq!(told(), [-libc::EPIPE, 0]);
+    assert_eq!(told(), [-libc::EPIPE, 5, -libc::EPIPE, 0]);
     close(lp, &mut [&mut pipe]);
 }
 
@@ -372,7 +380,7 @@ fn trying_to_write_nothing_has_to_wait_too() {
     unsafe {
         assert_eq!(uv_try_write(&mut *stuck.pipe, null(), 0), -libc::EAGAIN);
         uv_close(&mut *stuck.pipe, None);
-        assert_eq!(uv_try_write(&mut *stuck.pipe, null(), 0), -libc::EINVAL);
+        assert_eq!(uv_try_write(&mut *stuck.pipe, null(), 0), -libc::EAGAIN);
     }
     close(stuck.lp, &mut []);
     told();

@@ -80,11 +80,12 @@ impl Engine {
         let is_done = match sent {
             Ok(_) => buffers.bytes() == 0,
             Err(error) if error.is_full() => false,
-            Err(_) => {
-                // A write that fails at once never counts as queued.
-                buffers.advance(buffers.bytes());
-                true
-            }
+            Err(_) => true,
+        };
+        // As in libuv, a write that failed counts as queued until it is reported.
+        let failed = match is_done {
+            true => buffers.bytes(),
+            false => 0,
         };
         let write = self.streams.writes.insert(Write {
             token,
@@ -96,6 +97,7 @@ impl Engine {
             links: Links::NONE,
         })?;
         self.requests.begin();
+        self.stream_mut(index).output.queued_bytes += failed;
         match is_done {
             true => self.complete(index, write.index),
             false => self.enqueue(write.index, is_first, sent.is_ok()),
