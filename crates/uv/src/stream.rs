@@ -411,6 +411,10 @@ unsafe extern "C" fn uv_write2(
     // SAFETY: the caller passes a request, a stream and buffers that stay valid until the
     // request is reported done.
     unsafe {
+        // A handle with a descriptor is known: most are, and need not be asked more.
+        if (*stream).io_watcher.fd < 0 && !engine::is_known(stream.cast()) {
+            return Errno::EBADF.code();
+        }
         let buffers = match copy_bufs(req, bufs, nbufs as usize) {
             Ok(buffers) => buffers,
             Err(error) => return error.code(),
@@ -423,7 +427,7 @@ unsafe extern "C" fn uv_write2(
         (*req).error = 0;
         let passes = passed_key(send_handle);
         let token = engine::token(req);
-        let written = engine::with_known(stream.cast(), Err(Errno::EBADF), |engine, key| {
+        let written = engine::with_handle(stream.cast(), |engine, key| {
             engine.stream_write(key, token, buffers, passes)
         });
         match written {

@@ -77,15 +77,10 @@ impl Engine {
                 passes = None;
             }
         }
-        let is_done = match sent {
-            Ok(_) => buffers.bytes() == 0,
-            Err(error) if error.is_full() => false,
-            Err(_) => true,
-        };
-        // As in libuv, a write that failed counts as queued until it is reported.
-        let failed = match is_done {
-            true => buffers.bytes(),
-            false => 0,
+        let outcome = match sent {
+            Ok(_) => (buffers.bytes() == 0).then_some(Ok(())),
+            Err(error) if error.is_full() => None,
+            Err(error) => Some(Err(error)),
         };
         let write = self.streams.writes.insert(Write {
             token,
@@ -93,16 +88,27 @@ impl Engine {
             buffers,
             passes,
             written: sent.unwrap_or(0),
-            outcome: is_done.then(|| sent.map(drop)),
+            outcome,
             links: Links::NONE,
         })?;
         self.requests.begin();
-        self.stream_mut(index).output.queued_bytes += failed;
-        match is_done {
-            true => self.complete(index, write.index),
-            false => self.enqueue(write.index, is_first, sent.is_ok()),
+        match outcome {
+            None => self.enqueue(write.index, is_first, sent.is_ok()),
+            Some(Ok(())) => self.complete(index, write.index),
+            Some(Err(_)) => {
+                self.count_failed_as_queued(write.index);
+                self.complete(index, write.index);
+            }
         }
         Ok((write, self.stream(index).output.queued_bytes))
+    }
+
+    /// As in libuv, a write that failed counts as queued until it is reported.
+    #[cold]
+    fn count_failed_as_queued(&mut self, write: u32) {
+        let Streams { slab, writes, .. } = &mut self.streams;
+        let entry = &writes[write];
+        slab[entry.stream].output.queued_bytes += entry.buffers.bytes();
     }
 
     /// Queues the rest of a new write that the kernel has not taken whole.
