@@ -3,7 +3,7 @@
 //! At most one reference to an engine exists at a time, and none while user code runs. Debug builds
 //! assert the former.
 
-use crate::abi::{UV_HANDLE_CLOSED, uv_handle_t, uv_loop_t};
+use crate::abi::{uv_handle_t, uv_loop_t};
 use blacklight_engine::{Engine, Errno, IdleTime, Key, Mailbox, Token};
 use blacklight_sys::fallible::Arc;
 use std::ffi::c_int;
@@ -134,20 +134,19 @@ pub(crate) unsafe fn is_open(loop_: *const uv_loop_t) -> bool {
 }
 
 /// Whether a loop knows the handle. Programs also pass zeroed memory, and handles that were closed
-/// and whose loop is gone.
+/// and whose loop is gone: neither has a key.
 ///
 /// # Safety
 ///
 /// `handle` is initialised or zeroed.
 #[inline(always)]
 pub(crate) unsafe fn is_known(handle: *const uv_handle_t) -> bool {
-    // SAFETY: the caller upholds the contract. The memory of a handle's loop stays valid until the
-    // handle is closed.
-    unsafe {
-        let loop_ = (*handle).loop_;
-        !loop_.is_null() && (*handle).flags & UV_HANDLE_CLOSED == 0 && is_open(loop_)
-    }
+    // SAFETY: the caller upholds the contract.
+    unsafe { (*handle).key != NO_KEY }
 }
+
+/// The key of a handle that is closed or was never initialised. An engine makes none that is this.
+pub(crate) const NO_KEY: u64 = 0;
 
 /// As [`with_handle`], for a handle that perhaps no loop [knows](is_known): the answer is `unknown`
 /// then.

@@ -186,6 +186,7 @@ pub(crate) unsafe fn closed(handle: *mut uv_handle_t) {
     // SAFETY: the caller guarantees the handle, which the callback may free.
     unsafe {
         (*handle).flags |= UV_HANDLE_CLOSED;
+        (*handle).key = engine::NO_KEY;
         if let Some(cb) = (*handle).close_cb {
             cb(handle);
         }
