@@ -12,7 +12,6 @@ use crate::target::{Purpose, Target};
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -224,13 +223,13 @@ fn cargo(name: &str, arguments: &[&str]) -> Step {
 }
 
 /// Frees the disk of what no later step needs.
-fn remove(dir: &Path) -> Step {
+fn remove(name: &str) -> Result<Step> {
     let mut command = Command::new("rm");
-    command.arg("-rf").arg(dir);
-    Step {
-        name: format!("remove {}", dir.display()),
+    command.arg("-rf").arg(workspace::target_dir()?.join(name));
+    Ok(Step {
+        name: format!("remove {name}"),
         command,
-    }
+    })
 }
 
 /// Another chore of this very program.
@@ -303,9 +302,10 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     }
     steps.push(chore(&["conformance", "--expected", "--swap"])?);
     steps.extend(elsewhere()?);
-    if std::env::var_os("CI").is_some() {
-        // Such a machine builds for others once.
-        steps.push(remove(&workspace::target_subdir("cross")?));
+    // A machine that builds once has no use for what no later step needs.
+    let builds_once = std::env::var_os("CI").is_some();
+    if builds_once {
+        steps.push(remove("cross")?);
     }
     steps.push(chore(&["differ", "--seeds", "100"])?);
     steps.push(chore(&["sweep"])?);
@@ -319,7 +319,15 @@ fn steps(options: &Options) -> Result<Vec<Step>> {
     steps.push(chore(&["page", "--check", "--test"])?);
     steps.push(chore(&["guide", "--test"])?);
     steps.push(chore(&["packaging"])?);
+    if builds_once {
+        for name in ["debug/deps", "portable", "packaging"] {
+            steps.push(remove(name)?);
+        }
+    }
     steps.push(chore(&["package", "--allow-dirty"])?);
+    if builds_once {
+        steps.push(remove("packed")?);
+    }
     steps.push(chore(&["deny"])?);
     match semver::lacks() {
         None => steps.push(chore(&["semver"])?),
