@@ -155,6 +155,25 @@ fn a_closed_handle_can_be_stopped_when_its_loop_is_gone() {
     stop_in_all_ways(&mut idle);
 }
 
+#[test]
+fn a_closed_stream_takes_no_write_when_its_loop_is_gone() {
+    let (mut lp, mut pipe, mut req) = (new_loop(), Room::new(), Room::new());
+    // SAFETY: the loop is open as long as the handle.
+    unsafe {
+        let buffer = uv_buf_init(c"abc".as_ptr().cast_mut(), 3);
+        assert_eq!(uv_pipe_init(&mut *lp, &mut *pipe, 0), 0);
+        uv_close(&mut *pipe, None);
+        assert_eq!(uv_run(&mut *lp, DEFAULT), 0);
+        assert_eq!(uv_loop_close(&mut *lp), 0);
+        std::ptr::from_mut(&mut *lp).write_bytes(0x55, 1);
+        assert_eq!(
+            uv_write(&mut *req, &mut *pipe, &buffer, 1, None),
+            -libc::EBADF
+        );
+        assert_eq!(uv_try_write(&mut *pipe, &buffer, 1), -libc::EBADF);
+    }
+}
+
 /// libwebsockets takes the descriptor from there.
 #[test]
 fn a_closed_poll_handle_keeps_its_descriptor_and_unknown_events_mean_nothing() {
